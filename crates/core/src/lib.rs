@@ -1,0 +1,19 @@
+//! The ground of Unspool: prompt ids in, token ids out.
+//!
+//! The data's way: prompt -> tokens -> step -> logits -> processors -> selection -> stopping -> stream.
+//! This crate knows no ONNX, no tokenizer and no file format but `generation_config.json`.
+
+pub mod error;
+pub mod logits;
+pub mod model;
+pub mod processor;
+pub mod row;
+pub mod stop;
+pub mod stream;
+pub mod token;
+
+pub use error::{Error, ErrorKind, Result};
+pub use logits::Logits;
+pub use model::{Keep, Model, RowInput, Session, SessionOptions};
+pub use row::Row;
+pub use token::TokenId;

@@ -1,0 +1,96 @@
+//! The port that models implement: a [`Model`] opens a [`Session`] for some rows.
+//!
+//! A row is one sequence being written. The loops above this port never see padding: rows have their own lengths and may
+//! bring different numbers of tokens to a step.
+//!
+//! Every implementation keeps three laws, which are property tests:
+//!
+//! 1. Batch law: a row's logits do not depend on the rows beside it.
+//! 2. Step law: a prompt in one step, in chunks of any sizes, or token by token gives the same logits.
+//! 3. Cache law: after any walk of `step`, `reorder` and `crop` the next logits equal those of a fresh session that was
+//!    fed the same tokens.
+
+use crate::error::Result;
+use crate::logits::Logits;
+use crate::token::TokenId;
+
+/// A model that maps a row's tokens to scores over the vocabulary for the next token.
+pub trait Model: Send + Sync {
+    /// Entries of the vocabulary (the last axis of the logits).
+    fn vocab_size(&self) -> usize;
+
+    /// The largest number of tokens a row may hold, when the model has such a limit.
+    fn max_positions(&self) -> Option<usize>;
+
+    /// Opens a session of `options.rows` empty rows. The session shares the model's weights and may outlive `self`.
+    ///
+    /// # Errors
+    ///
+    /// When memory for the caches is refused, or the engine fails.
+    fn open(&self, options: &SessionOptions) -> Result<Box<dyn Session>>;
+}
+
+/// What a session is opened for.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// Rows to begin with, all empty. At least 1.
+    pub rows: usize,
+    /// Tokens a row is expected to reach; a hint for the size of the caches, not a limit.
+    pub capacity: usize,
+}
+
+/// Which positions of a row's new tokens a step returns scores for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// None (an inner chunk of a prompt).
+    None,
+    /// The last new token only.
+    Last,
+    /// Every new token (verification of drafts, scoring of text).
+    All,
+}
+
+/// What one row brings to a step.
+#[derive(Clone, Copy, Debug)]
+pub struct RowInput<'a> {
+    /// New tokens, appended after the row's own; may be empty, and then the row keeps nothing.
+    pub tokens: &'a [TokenId],
+    /// Which of their scores are returned.
+    pub keep: Keep,
+}
+
+/// Rows being written, with their caches.
+pub trait Session: Send {
+    /// Number of rows.
+    fn rows(&self) -> usize;
+
+    /// Tokens that `row` holds.
+    fn len(&self, row: usize) -> usize;
+
+    /// Appends each row's new tokens and returns the scores asked for, in row order.
+    ///
+    /// `rows` has one entry per row of the session.
+    ///
+    /// # Errors
+    ///
+    /// An id outside the vocabulary, a row beyond the model's positions, or a failure of the engine. After an engine
+    /// error the session is not usable any more.
+    fn step(&mut self, rows: &[RowInput<'_>]) -> Result<Logits<'_>>;
+
+    /// New row `i` continues old row `from[i]`; `from` may repeat, drop and permute rows.
+    ///
+    /// # Errors
+    ///
+    /// An index outside the rows.
+    fn reorder(&mut self, from: &[usize]) -> Result<()>;
+
+    /// Whether [`crop`](Session::crop) works on this session; asked before a mode that needs it starts.
+    fn can_crop(&self) -> bool;
+
+    /// `row` forgets its tokens after the first `len`.
+    ///
+    /// # Errors
+    ///
+    /// When the cache cannot be rolled back, or `len` is above the row's length.
+    fn crop(&mut self, row: usize, len: usize) -> Result<()>;
+}
