@@ -3,6 +3,7 @@
 //! The data's way: prompt -> tokens -> step -> logits -> processors -> selection -> stopping -> stream.
 //! This crate knows no ONNX, no tokenizer and no file format but `generation_config.json`.
 
+pub mod config;
 pub mod error;
 pub mod logits;
 pub mod model;
@@ -11,9 +12,12 @@ pub mod row;
 pub mod stop;
 pub mod stream;
 pub mod token;
+pub mod vocabulary;
 
+pub use config::Settings;
 pub use error::{Error, ErrorKind, Result};
 pub use logits::Logits;
 pub use model::{Keep, Model, RowInput, Session, SessionOptions};
 pub use row::Row;
 pub use token::TokenId;
+pub use vocabulary::{TextUnit, Vocabulary};
