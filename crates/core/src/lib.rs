@@ -3,6 +3,7 @@
 //! The data's way: prompt -> tokens -> step -> logits -> processors -> selection -> stopping -> stream.
 //! This crate knows no ONNX, no tokenizer and no file format but `generation_config.json`.
 
+pub mod build;
 pub mod config;
 pub mod error;
 pub mod logits;

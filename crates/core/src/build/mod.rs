@@ -1,0 +1,1 @@
+//! Settings become the ordered parts of a generation: the only place that knows Python's order.
