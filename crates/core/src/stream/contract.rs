@@ -13,7 +13,7 @@ pub enum Flow {
 }
 
 /// One final token of one row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TokenEvent {
     /// Index of the returned sequence: `prompt * num_return_sequences + sequence`.
     pub row: usize,

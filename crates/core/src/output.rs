@@ -1,0 +1,62 @@
+//! What comes back from a generation.
+
+use crate::stop::FinishReason;
+use crate::token::TokenId;
+
+/// The result of one request: an entry per prompt, in order; Python's `GenerateDecoderOnlyOutput`, without padding.
+#[doc(alias = "GenerateDecoderOnlyOutput")]
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Output {
+    /// One entry per prompt of the request.
+    pub prompts: Vec<PromptOutput>,
+    /// Where the time went.
+    pub timing: Timing,
+}
+
+/// What was written for one prompt.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PromptOutput {
+    /// `num_return_sequences` sequences, in order.
+    pub sequences: Vec<Sequence>,
+}
+
+/// One sequence that was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sequence {
+    /// The new tokens, the one that ended the row included; no prompt, no padding.
+    pub ids: Vec<TokenId>,
+    /// Why the row ended.
+    pub finish: FinishReason,
+    /// The score of the whole sequence; beams only (Python's `sequences_scores`).
+    pub score: Option<f32>,
+    /// `[ids] f32`: the log-probability of each of `ids` under its step's processed scores, when asked for.
+    pub logprobs: Option<Vec<f32>>,
+    /// `[ids, vocab] f32`: the processed scores of every step, with `output_scores`.
+    pub scores: Option<Vec<Vec<f32>>>,
+    /// `[ids, vocab] f32`: the model's own scores of every step, with `output_logits`.
+    pub logits: Option<Vec<Vec<f32>>>,
+}
+
+/// Where the time of a generation went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timing {
+    /// Prompt tokens that were run. A prompt with several sequences is run once; what a kept session still held is not
+    /// run again and not counted.
+    pub prompt_tokens: usize,
+    /// Seconds from the opening of the session to the scores of the first new token.
+    pub prompt_s: f64,
+    /// Tokens written, over all rows.
+    pub new_tokens: usize,
+    /// Seconds from there to the end.
+    pub decode_s: f64,
+    /// Seconds of both that were spent inside [`Session::step`](crate::Session::step).
+    pub model_s: f64,
+}
+
+impl Timing {
+    /// The share of the time that was spent inside the model, 0 to 1; 1 when nothing was run.
+    pub fn model_share(&self) -> f64 {
+        let total = self.prompt_s + self.decode_s;
+        if total > 0.0 { self.model_s / total } else { 1.0 }
+    }
+}
