@@ -1,0 +1,188 @@
+//! What a generation setting is: its type, its default, its status.
+
+use serde_json::Value;
+
+/// The JSON type of a field. `null` is allowed for every field and means "not set" (in a call: "switched off").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// `true` or `false`.
+    Bool,
+    /// An integer.
+    Int,
+    /// A number; integers are fine.
+    Float,
+    /// A text.
+    Text,
+    /// A text or a list of texts.
+    Texts,
+    /// A list of integers.
+    Ints,
+    /// An integer or a list of integers.
+    IntOrInts,
+    /// A list of lists of integers.
+    IntLists,
+    /// `true`, `false` or a text (`early_stopping`).
+    BoolOrText,
+    /// A text or a list of integers (`dola_layers`).
+    TextOrInts,
+    /// A pair of an integer and a number (`exponential_decay_length_penalty`).
+    IntAndFloat,
+    /// A list of `[[ids], bias]` pairs (`sequence_bias`).
+    Biases,
+    /// An object.
+    Object,
+    /// A list of anything.
+    List,
+}
+
+impl Kind {
+    /// What the type is called in an error message.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Kind::Bool => "true or false",
+            Kind::Int => "an integer",
+            Kind::Float => "a number",
+            Kind::Text => "a text",
+            Kind::Texts => "a text or a list of texts",
+            Kind::Ints => "a list of integers",
+            Kind::IntOrInts => "an integer or a list of integers",
+            Kind::IntLists => "a list of lists of integers",
+            Kind::BoolOrText => "true, false or a text",
+            Kind::TextOrInts => "a text or a list of integers",
+            Kind::IntAndFloat => "a list of an integer and a number",
+            Kind::Biases => "a list of [[ids], bias] pairs",
+            Kind::Object => "an object",
+            Kind::List => "a list",
+        }
+    }
+
+    /// Whether `value` has this type; `null` has every type.
+    pub fn accepts(self, value: &Value) -> bool {
+        let int = |value: &Value| value.is_i64() || value.is_u64();
+        let ints = |value: &Value| value.as_array().is_some_and(|items| items.iter().all(int));
+        let list =
+            |value: &Value, item: &dyn Fn(&Value) -> bool| value.as_array().is_some_and(|all| all.iter().all(item));
+        let pair = |value: &Value, first: &dyn Fn(&Value) -> bool| match value.as_array().map(Vec::as_slice) {
+            Some([left, right]) => first(left) && right.is_number(),
+            _ => false,
+        };
+        value.is_null()
+            || match self {
+                Kind::Bool => value.is_boolean(),
+                Kind::Int => int(value),
+                Kind::Float => value.is_number(),
+                Kind::Text => value.is_string(),
+                Kind::Texts => value.is_string() || list(value, &Value::is_string),
+                Kind::Ints => ints(value),
+                Kind::IntOrInts => int(value) || ints(value),
+                Kind::IntLists => list(value, &ints),
+                Kind::BoolOrText => value.is_boolean() || value.is_string(),
+                Kind::TextOrInts => value.is_string() || ints(value),
+                Kind::IntAndFloat => pair(value, &int),
+                Kind::Biases => list(value, &|item| pair(item, &ints)),
+                Kind::Object => value.is_object(),
+                Kind::List => value.is_array(),
+            }
+    }
+}
+
+/// The value of a field that neither the model's file nor the call sets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fill {
+    /// Stays unset.
+    Unset,
+    /// A boolean.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// A text.
+    Text(&'static str),
+}
+
+impl Fill {
+    /// The value as JSON; `None` when the field stays unset.
+    pub fn value(self) -> Option<Value> {
+        match self {
+            Fill::Unset => None,
+            Fill::Bool(value) => Some(value.into()),
+            Fill::Int(value) => Some(value.into()),
+            Fill::Float(value) => Some(value.into()),
+            Fill::Text(value) => Some(value.into()),
+        }
+    }
+}
+
+/// What a field is about; the headings of help and documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// How long rows become and what ends them.
+    Length,
+    /// Which loop runs.
+    Strategy,
+    /// Rules that change scores.
+    Scores,
+    /// Caches and speed.
+    Cache,
+    /// What is returned.
+    Output,
+    /// Ids with a meaning of their own.
+    SpecialTokens,
+    /// Assisted generation.
+    Assisted,
+}
+
+/// Whether a field is honoured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Status {
+    /// Has its effect.
+    Supported,
+    /// Read and accepted: it changes how Python computes, not which tokens come out.
+    NoEffect,
+    /// Changes tokens and is not built yet: refused by name unless its value is neutral.
+    NotYet(Neutral),
+}
+
+/// Which values of a field that is not built change nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Neutral {
+    /// Only unset.
+    Unset,
+    /// Unset or an empty list.
+    Empty,
+    /// Unset or `false`.
+    False,
+    /// Unset or this number.
+    Number(f64),
+    /// Unset, 0 or below.
+    NotPositive,
+    /// Like `NotPositive`, and every value when no end-of-sequence token is known.
+    NotPositiveOrNoEos,
+    /// Every value unless sampling; then unset, or this number or above.
+    GreedyOrAtLeast(f64),
+    /// Every value unless sampling; then unset, or outside the open interval from 0 to 1.
+    GreedyOrOutsideUnit,
+    /// Every value unless sampling; then unset.
+    GreedyOrUnset,
+    /// Every value by itself: it refines another setting that is refused (beams, assistants, encoder-decoders).
+    Always,
+}
+
+/// One generation setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Python's name.
+    pub name: &'static str,
+    /// JSON type.
+    pub kind: Kind,
+    /// Value when nobody sets it.
+    pub fill: Fill,
+    /// Heading.
+    pub group: Group,
+    /// Whether it is honoured.
+    pub status: Status,
+    /// One line for help and documents.
+    pub help: &'static str,
+}

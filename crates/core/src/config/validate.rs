@@ -1,0 +1,186 @@
+//! Checks of merged fields: what Python refuses, what is not built, and what has no effect as it is combined.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::config::field::{Neutral, Status};
+use crate::config::fields::FIELDS;
+use crate::config::generation_config::{shown, unknown};
+use crate::config::layers::{Resolved, Source};
+use crate::config::mode::GenerationMode;
+use crate::error::{Error, Result};
+
+/// Kinds of cache that Python knows.
+const CACHES: [&str; 11] = [
+    "static",
+    "offloaded_static",
+    "dynamic",
+    "offloaded",
+    "quantized",
+    "paged",
+    "sliding_window",
+    "hybrid",
+    "hybrid_chunked",
+    "offloaded_hybrid",
+    "offloaded_hybrid_chunked",
+];
+
+/// Refuses what cannot be honoured; returns one line per setting that has no effect.
+///
+/// # Errors
+///
+/// Unknown names in the call, values that Python refuses, modes and rules that are not built.
+pub(crate) fn validate(fields: &Resolved) -> Result<Vec<String>> {
+    if let Some(name) = fields.unknown() {
+        return Err(unknown(name));
+    }
+    refuse_wrong(fields)?;
+    let (mode, mut warnings) = GenerationMode::of(fields, false);
+    refuse_mode(fields, mode)?;
+    refuse_not_built(fields)?;
+    warn(fields, &mut warnings);
+    Ok(warnings)
+}
+
+/// The hard errors of Python's own check.
+fn refuse_wrong(fields: &Resolved) -> Result<()> {
+    let positive = |name: &str| match fields.value(name) {
+        Some(value) if value.as_i64().is_some_and(|value| value <= 0) => {
+            Err(fields.refuse(name, "an integer of at least 1"))
+        }
+        _ => Ok(()),
+    };
+    positive("max_new_tokens")?;
+    positive("num_beams")?;
+    positive("num_return_sequences")?;
+    if fields.text("early_stopping").is_some_and(|text| text != "never") {
+        return Err(fields.refuse("early_stopping", "true, false or \"never\""));
+    }
+    if fields.float("assistant_ensemble_weight").is_some_and(|weight| !(weight > 0.0 && weight < 1.0)) {
+        return Err(fields.refuse("assistant_ensemble_weight", "a number between 0 and 1, both excluded"));
+    }
+    if fields.text("cache_implementation").is_some_and(|name| !CACHES.contains(&name)) {
+        return Err(fields.refuse("cache_implementation", &format!("one of {}", CACHES.join(", "))));
+    }
+    let sequences = fields.int("num_return_sequences").unwrap_or(1);
+    let beams = fields.int("num_beams").unwrap_or(1);
+    if sequences > 1 && beams == 1 && fields.bool("do_sample") != Some(true) {
+        return Err(
+            fields.refuse("num_return_sequences", "1 in greedy decoding; set do_sample=true for several answers")
+        );
+    }
+    if beams > 1 && sequences > beams {
+        return Err(fields.refuse("num_return_sequences", &format!("at most num_beams={beams}")));
+    }
+    let suppressed: HashSet<i64> = ids(fields.value("suppress_tokens")).into_iter().collect();
+    for name in ["forced_bos_token_id", "forced_eos_token_id"] {
+        let forced = ids(fields.value(name));
+        if !forced.is_empty() && forced.iter().all(|id| suppressed.contains(id)) {
+            return Err(
+                fields.refuse(name, "a token that is not in suppress_tokens too, or no token is left to choose")
+            );
+        }
+    }
+    Ok(())
+}
+
+fn ids(value: Option<&Value>) -> Vec<i64> {
+    match value {
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_i64).collect(),
+        Some(value) => value.as_i64().into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+/// Refuses a mode whose loop is not built, naming the field that chose it.
+fn refuse_mode(fields: &Resolved, mode: GenerationMode) -> Result<()> {
+    if matches!(mode, GenerationMode::Greedy | GenerationMode::Sample) {
+        return Ok(());
+    }
+    let chosen = mode.chosen_by().iter().find(|name| fields.value(name).is_some());
+    let name = chosen.copied().unwrap_or(mode.as_str());
+    Err(not_built(fields, name, mode.as_str()))
+}
+
+/// Refuses rules that are not built and would change tokens.
+fn refuse_not_built(fields: &Resolved) -> Result<()> {
+    let sampling = fields.bool("do_sample") == Some(true);
+    let has_eos = fields.value("eos_token_id").is_some();
+    for field in FIELDS {
+        let (Status::NotYet(neutral), Some(value)) = (field.status, fields.value(field.name)) else { continue };
+        let number = value.as_f64();
+        let positive = number.is_some_and(|number| number > 0.0);
+        let is_neutral = match neutral {
+            Neutral::Always => true,
+            Neutral::Unset => false,
+            Neutral::Empty => value.as_array().is_some_and(Vec::is_empty),
+            Neutral::False => value.as_bool() == Some(false),
+            Neutral::Number(same) => number == Some(same),
+            Neutral::NotPositive => !positive,
+            Neutral::NotPositiveOrNoEos => !positive || !has_eos,
+            Neutral::GreedyOrAtLeast(least) => !sampling || number.is_some_and(|number| number >= least),
+            Neutral::GreedyOrOutsideUnit => !sampling || !positive || number.is_some_and(|number| number >= 1.0),
+            Neutral::GreedyOrUnset => !sampling,
+        };
+        if !is_neutral {
+            return Err(not_built(fields, field.name, "this rule"));
+        }
+    }
+    Ok(())
+}
+
+fn not_built(fields: &Resolved, name: &str, what: &str) -> Error {
+    let got = shown(fields.value(name).unwrap_or(&Value::Null));
+    let advice = match fields.source(name) {
+        Some(Source::ModelFile) => format!("set {name} to null in the call to go on without it"),
+        _ => format!("leave {name} out"),
+    };
+    fields.locate(name, Error::unsupported(format!("{name}={got} is not supported yet: {what} is not built; {advice}")))
+}
+
+/// One line per setting that has no effect in this combination. Python is silent when the call chose the mode and the
+/// setting was only inherited.
+fn warn(fields: &Resolved, warnings: &mut Vec<String>) {
+    let told = |chooser: &str, name: &str| !fields.in_call(chooser) || fields.in_call(name);
+    let differs = |name: &str, neutral: f64| fields.float(name).is_some_and(|value| value != neutral);
+    if fields.int("pad_token_id").is_some_and(|id| id < 0) {
+        warnings.push(format!("pad_token_id={} is no token and counts as unset", shown_field(fields, "pad_token_id")));
+    }
+    if fields.bool("do_sample") != Some(true) {
+        let neutral = [("temperature", 1.0), ("top_p", 1.0), ("typical_p", 1.0), ("top_k", 50.0)];
+        let cutoffs = [("epsilon_cutoff", 0.0), ("eta_cutoff", 0.0), ("min_p", f64::NAN), ("top_h", f64::NAN)];
+        for (name, neutral) in neutral.into_iter().chain(cutoffs) {
+            if differs(name, neutral) && told("do_sample", name) {
+                let value = shown_field(fields, name);
+                warnings.push(format!("{name}={value} has no effect without do_sample=true"));
+            }
+        }
+    }
+    let one_beam = matches!(fields.int("num_beams"), None | Some(1));
+    let early = fields.value("early_stopping").is_some_and(|value| *value != Value::Bool(false));
+    for (name, set) in [("early_stopping", early), ("length_penalty", differs("length_penalty", 1.0))] {
+        if one_beam && set && told("num_beams", name) {
+            warnings.push(format!("{name}={} has no effect without beams", shown_field(fields, name)));
+        }
+    }
+    for name in ["output_attentions", "output_hidden_states"] {
+        if fields.bool(name) == Some(true) {
+            warnings.push(format!("{name}=true has no effect: graphs do not return them"));
+        }
+    }
+    let length_set = matches!(fields.source("max_length"), Some(Source::Call | Source::ModelFile));
+    match (fields.value("max_new_tokens").is_some(), length_set) {
+        (true, true) if fields.value("max_length").is_some() => {
+            warnings.push("max_new_tokens and max_length are both set; max_new_tokens counts".to_owned());
+        }
+        (false, false) => {
+            warnings.push("no length is set: at most 20 new tokens; set max_new_tokens for another".to_owned())
+        }
+        _ => {}
+    }
+}
+
+fn shown_field(fields: &Resolved, name: &str) -> String {
+    shown(fields.value(name).unwrap_or(&Value::Null))
+}
