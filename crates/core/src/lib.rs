@@ -5,7 +5,9 @@
 
 pub mod build;
 pub mod config;
+pub mod decode;
 pub mod error;
+pub mod generate;
 pub mod logits;
 pub mod model;
 pub mod output;
@@ -19,7 +21,9 @@ pub mod token;
 pub mod vocabulary;
 
 pub use config::Settings;
+pub use decode::KeptSession;
 pub use error::{Error, ErrorKind, Result};
+pub use generate::{Request, generate, generate_kept};
 pub use logits::Logits;
 pub use model::{Keep, Model, RowInput, Session, SessionOptions};
 pub use output::{Output, PromptOutput, Sequence, Timing};

@@ -1,0 +1,17 @@
+//! The loops over a session: prompts in chunks, one token per row and step, a session kept between calls.
+
+mod clock;
+pub mod prefill;
+mod prompts;
+pub mod resume;
+mod single;
+mod writing;
+
+pub use prefill::chunks;
+pub use resume::KeptSession;
+
+pub(crate) use clock::Clock;
+pub(crate) use prompts::{Prompt, check};
+pub(crate) use resume::resume;
+pub(crate) use single::Single;
+pub(crate) use writing::Writing;

@@ -1,0 +1,75 @@
+//! What is asked of prompts before any work is done.
+
+use std::borrow::Cow;
+
+use crate::config::Settings;
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::token::TokenId;
+
+/// A checked prompt.
+#[derive(Debug)]
+pub(crate) struct Prompt<'a> {
+    /// At least one id, all inside the vocabulary, no more than the model's positions.
+    pub ids: Cow<'a, [TokenId]>,
+    /// The length, prompt included, at which a row of this prompt ends: the limit of the settings, or the model's last
+    /// position and the token that it gives; above the prompt's own length.
+    pub max_length: usize,
+}
+
+/// Checks all prompts; an empty one becomes the beginning-of-sequence token, as in Python.
+///
+/// # Errors
+///
+/// No prompts; an empty prompt without `bos_token_id`; an id outside the vocabulary; a prompt above the model's
+/// positions; a prompt that leaves no room below `max_length`. The message names the prompt's index.
+pub(crate) fn check<'a>(
+    prompts: &'a [Vec<TokenId>],
+    settings: &Settings,
+    model: &dyn Model,
+) -> Result<Vec<Prompt<'a>>> {
+    if prompts.is_empty() {
+        return Err(Error::invalid_input("no prompts were given; give at least one prompt"));
+    }
+    if settings.num_return_sequences == 0 {
+        return Err(Error::invalid_config("num_return_sequences is 0; give at least 1"));
+    }
+    let positions = model.max_positions().into_iter().chain(settings.max_positions).min();
+    let check_one = |(index, ids): (usize, &'a Vec<TokenId>)| {
+        check_one(ids, settings, model.vocab_size(), positions).map_err(|error| error.at(format!("prompt {index}")))
+    };
+    prompts.iter().enumerate().map(check_one).collect()
+}
+
+fn check_one<'a>(
+    ids: &'a [TokenId],
+    settings: &Settings,
+    vocab: usize,
+    positions: Option<usize>,
+) -> Result<Prompt<'a>> {
+    let ids = match (ids, settings.bos_token_id) {
+        ([], Some(bos)) => Cow::Owned(vec![bos]),
+        ([], None) => {
+            return Err(Error::invalid_input(
+                "the prompt is empty and the model names no bos_token_id to begin with; give at least one token, or set \
+                 bos_token_id",
+            ));
+        }
+        (ids, _) => Cow::Borrowed(ids),
+    };
+    if let Some((position, id)) = ids.iter().enumerate().find(|(_, id)| **id as usize >= vocab) {
+        return Err(Error::invalid_input(format!(
+            "id {id} at position {position} is outside the vocabulary of {vocab} entries; give ids below {vocab} (is this \
+             the tokenizer of another model?)"
+        )));
+    }
+    if let Some(positions) = positions.filter(|positions| ids.len() > *positions) {
+        return Err(Error::invalid_input(format!(
+            "the prompt has {} tokens and the model takes at most {positions} positions; shorten the prompt",
+            ids.len()
+        )));
+    }
+    let max_length = settings.max_length_for(ids.len())?;
+    let max_length = positions.map_or(max_length, |positions| max_length.min(positions.saturating_add(1)));
+    Ok(Prompt { ids, max_length })
+}

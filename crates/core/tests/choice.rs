@@ -1,0 +1,144 @@
+//! Greedy and sampling as the specification's numbers say, and what is kept of every step.
+
+use unspool_core::config::MaxLength;
+use unspool_core::stop::FinishReason;
+use unspool_core::{ErrorKind, Output, Request, Row, Settings, TokenId, generate};
+use unspool_testing::{ScriptedModel, tables};
+
+fn new_tokens(count: usize) -> Settings {
+    Settings { max_length: MaxLength::New(count), ..Settings::default() }
+}
+
+fn ids(output: &Output) -> Vec<Vec<TokenId>> {
+    output.prompts.iter().flat_map(|prompt| &prompt.sequences).map(|sequence| sequence.ids.clone()).collect()
+}
+
+#[test]
+fn a_finished_row_is_not_padded() {
+    let model = ScriptedModel::table(&tables::T5);
+    let settings = Settings { eos_token_id: vec![4], pad_token_id: Some(0), ..new_tokens(4) };
+    let output = generate(&model, Request::new(vec![vec![3], vec![1]], settings.clone())).unwrap();
+    assert_eq!(ids(&output), [vec![4], vec![2, 4]]);
+    let both = Settings { eos_token_id: vec![4, 3], ..settings };
+    assert_eq!(ids(&generate(&model, Request::new(vec![vec![3], vec![1]], both)).unwrap()), [vec![4], vec![2, 4]]);
+}
+
+#[test]
+fn a_callers_criterion_ends_its_row_alone() {
+    let model = ScriptedModel::table(&tables::C);
+    let criterion = |row: &Row<'_>, _: &[f32]| {
+        Ok((row.ids.last() == Some(&3)).then(|| FinishReason::Custom("last id is 3".to_owned())))
+    };
+    let request = Request::new(vec![vec![1], vec![0]], new_tokens(9)).criterion(criterion);
+    let output = generate(&model, request).unwrap();
+    assert_eq!(ids(&output), [vec![2, 3], vec![1, 2, 3]]);
+    assert_eq!(output.prompts[0].sequences[0].finish.as_str(), "last id is 3");
+}
+
+#[test]
+fn a_prompt_that_ends_with_eos_still_gets_a_token() {
+    let model = ScriptedModel::table(&tables::C);
+    let settings = Settings { eos_token_id: vec![3], ..new_tokens(2) };
+    assert_eq!(ids(&generate(&model, Request::new(vec![vec![3]], settings)).unwrap()), [[0, 1]]);
+}
+
+#[test]
+fn max_length_counts_the_prompt_and_max_new_tokens_does_not() {
+    let model = ScriptedModel::table(&tables::C);
+    let total = Settings { max_length: MaxLength::Total(8), ..Settings::default() };
+    assert_eq!(ids(&generate(&model, Request::new(vec![vec![0, 1, 2]], total)).unwrap())[0].len(), 5);
+    assert_eq!(ids(&generate(&model, Request::new(vec![vec![0, 1, 2]], Settings::default())).unwrap())[0].len(), 20);
+}
+
+#[test]
+fn max_time_of_zero_gives_one_token() {
+    let model = ScriptedModel::table(&tables::C);
+    let settings = Settings { max_time: Some(std::time::Duration::ZERO), ..new_tokens(9) };
+    let output = generate(&model, Request::new(vec![vec![0]], settings)).unwrap();
+    assert_eq!(ids(&output), [[1]]);
+    assert_eq!(output.prompts[0].sequences[0].finish, FinishReason::Time);
+}
+
+#[test]
+fn greedy_takes_id_zero_when_everything_is_forbidden_and_sampling_says_so() {
+    let model = ScriptedModel::table(&tables::C);
+    let forbid = |_: &Row<'_>, scores: &mut [f32]| {
+        scores.fill(f32::NEG_INFINITY);
+        Ok(())
+    };
+    let greedy = Request::new(vec![vec![1]], new_tokens(1)).processor(forbid);
+    assert_eq!(ids(&generate(&model, greedy).unwrap()), [[0]]);
+    let settings = Settings { do_sample: true, ..new_tokens(1) };
+    let error = generate(&model, Request::new(vec![vec![1]], settings).processor(forbid)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidConfig);
+    assert_eq!(error.place(), Some("row 0, new token 0"));
+}
+
+#[test]
+fn scores_are_processed_and_logits_are_raw() {
+    let model = ScriptedModel::table(&tables::C);
+    let settings = Settings { output_scores: true, output_logits: true, num_return_sequences: 2, ..new_tokens(2) };
+    let shift = |_: &Row<'_>, scores: &mut [f32]| {
+        scores[2] += 10.0;
+        Ok(())
+    };
+    let output = generate(&model, Request::new(vec![vec![0]], settings).processor(shift)).unwrap();
+    for sequence in &output.prompts[0].sequences {
+        assert_eq!(sequence.ids, [2, 2]);
+        let (scores, logits) = (sequence.scores.as_ref().unwrap(), sequence.logits.as_ref().unwrap());
+        assert_eq!((scores.len(), logits.len()), (2, 2));
+        assert_eq!(logits[0], tables::C[0].map(f32::ln));
+        assert_eq!(logits[1], tables::C[2].map(f32::ln));
+        assert_eq!(scores[0], [0.1f32.ln(), 0.7f32.ln(), 0.1f32.ln() + 10.0, 0.1f32.ln()]);
+        assert!(sequence.logprobs.is_none());
+    }
+}
+
+#[test]
+fn nothing_is_kept_unless_asked_for() {
+    let model = ScriptedModel::table(&tables::C);
+    let output = generate(&model, Request::new(vec![vec![0]], new_tokens(2))).unwrap();
+    let sequence = &output.prompts[0].sequences[0];
+    assert_eq!((&sequence.scores, &sequence.logits, &sequence.logprobs, sequence.score), (&None, &None, &None, None));
+}
+
+#[test]
+fn logprobs_are_normalised_processed_scores() {
+    let model = ScriptedModel::table(&tables::T5);
+    let settings = Settings { eos_token_id: vec![4], ..new_tokens(4) };
+    let request = |settings| Request::new(vec![vec![1]], settings).logprobs(true);
+    let plain = generate(&model, request(settings.clone())).unwrap();
+    let logprobs = plain.prompts[0].sequences[0].logprobs.clone().unwrap();
+    assert_eq!(logprobs.len(), 2);
+    for (got, expected) in logprobs.iter().zip([0.48f32.ln(), 0.4f32.ln()]) {
+        assert!((got - expected).abs() < 1e-6, "{got} {expected}");
+    }
+    let without_two = request(settings).processor(|_: &Row<'_>, scores: &mut [f32]| {
+        scores[2] = f32::NEG_INFINITY;
+        Ok(())
+    });
+    let output = generate(&model, without_two).unwrap();
+    let first = output.prompts[0].sequences[0].logprobs.as_ref().unwrap()[0];
+    assert!((first - (0.4f32 / 0.52).ln()).abs() < 1e-6, "{first}");
+}
+
+#[test]
+fn a_seed_gives_the_same_draws_and_another_seed_others() {
+    let model = ScriptedModel::hashed(200);
+    let settings = Settings { do_sample: true, ..new_tokens(30) };
+    let draw = |seed| ids(&generate(&model, Request::new(vec![vec![1]], settings.clone()).seed(seed)).unwrap());
+    assert_eq!(draw(3), draw(3));
+    assert_ne!(draw(3), draw(4));
+}
+
+#[test]
+fn draws_follow_the_distribution() {
+    let model = ScriptedModel::table(&tables::T5);
+    let settings = Settings { do_sample: true, num_return_sequences: 20_000, ..new_tokens(1) };
+    let output = generate(&model, Request::new(vec![vec![1]], settings)).unwrap();
+    let mut counts = [0u32; 5];
+    output.prompts[0].sequences.iter().for_each(|sequence| counts[sequence.ids[0] as usize] += 1);
+    for (count, expected) in counts.into_iter().zip([200u32, 200, 9600, 8000, 2000]) {
+        assert!(count.abs_diff(expected) < 300, "{counts:?}");
+    }
+}
