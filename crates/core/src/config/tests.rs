@@ -107,7 +107,7 @@ fn wrong_values_name_the_field_and_the_value() {
         ("temperature", json!(0.0), "0.0"),
         ("temperature", json!(-1), "-1"),
         ("temperature", json!(1e-60), "1e-60"),
-        ("temperature", json!(1e300), "1e300"),
+        ("temperature", json!(1e300), "1e+300"),
         ("top_p", json!(-0.1), "-0.1"),
         ("top_p", json!(1.5), "1.5"),
         ("top_k", json!(-1), "-1"),

@@ -1,27 +1,35 @@
 //! The probabilities that filters compare.
 
+use crate::select::exp::exp;
+use crate::select::peak::peak;
+
+/// Sums that run side by side, joined in a fixed order: fast, and the same on every platform.
+const LANES: usize = 8;
+
 /// Writes the softmax of `scores`, `[vocab] f32`, into `probabilities` (resized to fit; no allocation once it is large
 /// enough) and returns the largest one, or `None` when the softmax is not a distribution (a NaN, plus infinity, or only
 /// minus infinities): Python's filters then compare with NaN and change nothing.
 ///
-/// Everything is `f32` but the sum, which is kept in `f64` and rounded once.
+/// Everything is `f32` but the sum, which is kept in `f64` and rounded once. A filter at its bound decides the same way
+/// on every platform, since the exponential is our own.
 pub(crate) fn softmax(scores: &[f32], probabilities: &mut Vec<f32>) -> Option<f32> {
+    let best = peak(scores);
     probabilities.clear();
-    let best = scores.iter().fold(f32::NEG_INFINITY, |best, &score| if score > best { score } else { best });
-    let mut sum = 0.0f64;
-    probabilities.extend(scores.iter().map(|&score| {
-        let weight = (score - best).exp();
-        sum += f64::from(weight);
-        weight
-    }));
-    let sum = sum as f32;
-    if !(sum > 0.0 && sum.is_finite()) {
+    if best.nan || !best.max.is_finite() {
         return None;
     }
-    let mut largest = 0.0f32;
+    probabilities.extend(scores.iter().map(|&score| exp(score - best.max)));
+    let mut sums = [0.0f64; LANES];
+    let (blocks, rest) = probabilities.as_chunks::<LANES>();
+    for block in blocks.iter().map(<[f32; LANES]>::as_slice).chain([rest]) {
+        for (sum, &weight) in sums.iter_mut().zip(block) {
+            *sum += f64::from(weight);
+        }
+    }
+    let sum = sums.iter().sum::<f64>() as f32;
     for probability in probabilities.iter_mut() {
         *probability /= sum;
-        largest = largest.max(*probability);
     }
-    Some(largest)
+    // The best score has the weight 1.
+    Some(1.0 / sum)
 }

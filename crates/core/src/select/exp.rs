@@ -14,7 +14,7 @@ const ROUND: f32 = 12_582_912.0;
 /// `x = k ln 2 + r` with `|r| <= ln 2 / 2`; `e^r` is its Taylor series up to the seventh power (the rest is below 6e-9),
 /// and `2^k` is written into the exponent's bits. Additions and multiplications only, each rounded as IEEE 754 says.
 #[inline]
-pub(super) fn exp(x: f32) -> f32 {
+pub(crate) fn exp(x: f32) -> f32 {
     /// `ln 2` in two parts; the first has few enough bits that `k` times it is exact.
     const LN_2: (f32, f32) = (355.0 / 512.0, -2.121_944_4e-4);
     let inside = if x < LOWEST { LOWEST } else { x };

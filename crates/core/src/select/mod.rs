@@ -1,11 +1,11 @@
 //! Processed scores become one token: the best, or one drawn from their softmax.
 
 pub mod argmax;
-mod exp;
+pub(crate) mod exp;
 pub mod log_prob;
 mod mass;
 pub mod multinomial;
-mod peak;
+pub(crate) mod peak;
 
 pub use argmax::argmax;
 pub use log_prob::log_prob;

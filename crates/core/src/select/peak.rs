@@ -5,7 +5,7 @@ const LANES: usize = 16;
 
 /// What one pass over the scores finds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Peak {
+pub(crate) struct Peak {
     /// The largest number, minus infinity for an empty row or one that holds nothing else.
     pub max: f32,
     /// Whether any score is NaN.
@@ -13,7 +13,7 @@ pub(super) struct Peak {
 }
 
 /// The largest of `scores`, `[vocab]`.
-pub(super) fn peak(scores: &[f32]) -> Peak {
+pub(crate) fn peak(scores: &[f32]) -> Peak {
     let mut max = [f32::NEG_INFINITY; LANES];
     let mut nan = [false; LANES];
     let (blocks, rest) = scores.as_chunks::<LANES>();

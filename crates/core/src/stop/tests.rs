@@ -118,7 +118,7 @@ fn a_character_split_over_byte_tokens_is_found() {
 fn texts_that_the_vocabulary_cannot_end_are_refused() {
     let tokens: [&[u8]; 3] = [b"st", b"op", b""];
     assert!(criterion(&tokens, TextUnit::Chars, &["stop", "zzz"]).is_ok());
-    for stops in [&["zzz"][..], &["stops"], &[""], &["stop", ""], &[]] {
+    for stops in [&["zzz"][..], &["stoz"], &[""], &["stop", ""], &[]] {
         let error = criterion(&tokens, TextUnit::Chars, stops).err().unwrap_or_else(|| panic!("accepted: {stops:?}"));
         assert_eq!(error.kind(), ErrorKind::InvalidConfig);
         assert!(error.message().starts_with("stop_strings"), "{error}");
