@@ -57,9 +57,11 @@ fn a_prompt_that_leaves_no_room_below_max_length() {
 }
 
 #[test]
-fn no_sequences() {
+fn no_sequences_or_too_many() {
     let settings = Settings { num_return_sequences: 0, ..Settings::default() };
     assert_eq!(refusal(vec![vec![1]], settings).kind(), ErrorKind::InvalidConfig);
+    let settings = Settings { num_return_sequences: usize::MAX, ..Settings::default() };
+    assert!(refusal(vec![vec![1]; 2], settings).message().contains("num_return_sequences"));
 }
 
 #[test]

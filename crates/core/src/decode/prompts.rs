@@ -7,6 +7,9 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::token::TokenId;
 
+/// Rows of one request: far above what any memory holds the caches of, and small enough to count.
+const MAX_ROWS: usize = 1 << 20;
+
 /// A checked prompt.
 #[derive(Debug)]
 pub(crate) struct Prompt<'a> {
@@ -21,7 +24,7 @@ pub(crate) struct Prompt<'a> {
 ///
 /// # Errors
 ///
-/// No prompts; an empty prompt without `bos_token_id`; an id outside the vocabulary; a prompt above the model's
+/// No prompts, no sequences, or more rows than can be; an empty prompt without `bos_token_id`; an id outside the vocabulary; a prompt above the model's
 /// positions; a prompt that leaves no room below `max_length`. The message names the prompt's index.
 pub(crate) fn check<'a>(
     prompts: &'a [Vec<TokenId>],
@@ -33,6 +36,15 @@ pub(crate) fn check<'a>(
     }
     if settings.num_return_sequences == 0 {
         return Err(Error::invalid_config("num_return_sequences is 0; give at least 1"));
+    }
+    let rows = prompts.len().saturating_mul(settings.num_return_sequences);
+    if rows > MAX_ROWS {
+        return Err(Error::invalid_input(format!(
+            "{} prompts with num_return_sequences {} make {rows} rows, at most {MAX_ROWS} are written at once; give fewer, \
+             in several requests",
+            prompts.len(),
+            settings.num_return_sequences
+        )));
     }
     let positions = model.max_positions().into_iter().chain(settings.max_positions).min();
     let check_one = |(index, ids): (usize, &'a Vec<TokenId>)| {

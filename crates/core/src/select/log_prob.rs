@@ -1,6 +1,6 @@
 //! The log-probability of a chosen token; Python's `compute_transition_scores(normalize_logits=True)`.
 
-use super::mass::mass;
+use super::mass::masses;
 use super::peak::peak;
 use crate::token::TokenId;
 
@@ -22,7 +22,7 @@ pub fn log_prob(scores: &[f32], id: TokenId) -> f32 {
         return f32::NAN;
     }
     let Some(&score) = scores.get(id as usize) else { return f32::NEG_INFINITY };
-    (f64::from(score) - f64::from(peak.max) - mass(scores, peak.max).ln()) as f32
+    (f64::from(score) - f64::from(peak.max) - masses(scores, peak.max).sum::<f64>().ln()) as f32
 }
 
 #[cfg(test)]

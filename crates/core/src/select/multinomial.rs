@@ -1,13 +1,10 @@
 //! Sampling: one token drawn from the softmax of the processed scores, as `torch.multinomial` does.
 
 use super::exp::exp;
-use super::mass::mass;
+use super::mass::{BLOCK, masses};
 use super::peak::peak;
 use crate::error::{Error, Result};
 use crate::token::TokenId;
-
-/// Scores summed together before the walk over sums begins.
-const BLOCK: usize = 256;
 
 /// Draws tokens; keeps its small scratch memory from draw to draw.
 ///
@@ -48,7 +45,7 @@ impl Multinomial {
             ));
         }
         self.sums.clear();
-        self.sums.extend(scores.chunks(BLOCK).map(|block| mass(block, peak.max)));
+        self.sums.extend(masses(scores, peak.max));
         let mut left = uniform * self.sums.iter().sum::<f64>();
         let mut chosen = (0, left);
         for (block, &sum) in self.sums.iter().enumerate().filter(|(_, sum)| **sum > 0.0) {
