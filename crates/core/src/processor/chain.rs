@@ -8,7 +8,7 @@ use crate::row::Row;
 
 /// Rules in the order they run, each on the result of the one before; Python's `LogitsProcessorList`.
 ///
-/// The order is decided in [`build::processors`](crate::build::processors) and nowhere else.
+/// The order is decided in [`build::processors`](crate::build::processors()) and nowhere else.
 #[doc(alias = "LogitsProcessorList")]
 #[derive(Default)]
 pub struct Chain {

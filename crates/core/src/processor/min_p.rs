@@ -64,15 +64,16 @@ impl MinP {
 impl Processor for MinP {
     fn apply(&mut self, _row: &Row<'_>, scores: &mut [f32]) -> Result<()> {
         let Some(largest) = softmax(scores, &mut self.probabilities) else { return Ok(()) };
+        let bound = self.min_p * largest;
         // The most probable token is never below its own share, so the search is for beams only.
         if self.keep > 1 {
             self.find_best();
-        }
-        let bound = self.min_p * largest;
-        for (id, (score, probability)) in scores.iter_mut().zip(&self.probabilities).enumerate() {
-            if *probability < bound && !self.best.contains(&(id as u32)) {
-                *score = f32::NEG_INFINITY;
+            for &id in &self.best {
+                self.probabilities[id as usize] = f32::INFINITY;
             }
+        }
+        for (score, &probability) in scores.iter_mut().zip(&self.probabilities) {
+            *score = if probability < bound { f32::NEG_INFINITY } else { *score };
         }
         Ok(())
     }

@@ -134,14 +134,14 @@ fn literal_top_p(scores: &[f32], top_p: f64, keep: usize) -> Vec<usize> {
     softmax::softmax(scores, &mut probabilities).unwrap();
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|&a, &b| scores[a].partial_cmp(&scores[b]).unwrap());
-    let (mut sum, mut removed) = (0.0f64, Vec::new());
+    let (mut sum, mut removed) = (0.0f64, vec![false; scores.len()]);
     for (place, &id) in order.iter().enumerate() {
         sum += f64::from(probabilities[id]);
         if sum as f32 <= (1.0 - top_p) as f32 && place + keep < order.len() {
-            removed.push(id);
+            removed[id] = true;
         }
     }
-    (0..scores.len()).filter(|&id| scores[id] > NONE && !removed.contains(&id)).collect()
+    (0..scores.len()).filter(|&id| scores[id] > NONE && !removed[id]).collect()
 }
 
 fn literal_top_k(scores: &[f32], k: usize) -> Vec<usize> {
@@ -193,7 +193,7 @@ proptest! {
     }
 
     #[test]
-    fn top_k_equals_its_definition(scores in logits(3000), k in 1usize..300) {
+    fn top_k_equals_its_definition(scores in logits(2000), k in 1usize..300) {
         prop_assert_eq!(kept(TopK::new(k, 1).unwrap(), &scores), literal_top_k(&scores, k));
     }
 

@@ -1,5 +1,7 @@
 //! Top-k: keeps the k best tokens. <https://arxiv.org/abs/1805.04833>.
 
+use std::cmp::Ordering;
+
 use crate::error::{Error, Result};
 use crate::processor::Processor;
 use crate::row::Row;
@@ -25,6 +27,9 @@ pub struct TopK {
     candidates: Vec<f32>,
 }
 
+/// Scores looked at together.
+const BLOCK: usize = 32;
+
 impl TopK {
     /// Keeps the best `top_k`, and never fewer than `min_tokens_to_keep` (1, or more in beam search).
     ///
@@ -43,14 +48,15 @@ impl TopK {
     /// The k-th largest score, a NaN counting as the largest. `k` is in `1..=scores.len()`.
     fn kth_largest(&mut self, k: usize, scores: &[f32]) -> f32 {
         let bound = k.saturating_mul(4).max(1024);
-        let descending = |a: &f32, b: &f32| b.total_cmp(a);
         let mut threshold = f32::NEG_INFINITY;
         self.candidates.clear();
-        for &score in scores {
-            if self.candidates.len() >= k && score <= threshold {
+        for block in scores.chunks(BLOCK) {
+            // Most blocks hold nothing near the best; one look at the whole block is vector code.
+            let below = block.iter().fold(true, |below, &score| below & (score <= threshold));
+            if below && self.candidates.len() >= k {
                 continue;
             }
-            self.candidates.push(if score.is_nan() { f32::NAN } else { score });
+            self.candidates.extend(block.iter().map(|&score| if score.is_nan() { f32::NAN } else { score }));
             if self.candidates.len() >= bound {
                 threshold = *self.candidates.select_nth_unstable_by(k - 1, descending).1;
                 self.candidates.truncate(k);
@@ -60,6 +66,10 @@ impl TopK {
     }
 }
 
+fn descending(a: &f32, b: &f32) -> Ordering {
+    b.total_cmp(a)
+}
+
 impl Processor for TopK {
     fn apply(&mut self, _row: &Row<'_>, scores: &mut [f32]) -> Result<()> {
         if self.k >= scores.len() {
@@ -67,9 +77,7 @@ impl Processor for TopK {
         }
         let threshold = self.kth_largest(self.k, scores);
         for score in scores {
-            if *score < threshold {
-                *score = f32::NEG_INFINITY;
-            }
+            *score = if *score < threshold { f32::NEG_INFINITY } else { *score };
         }
         Ok(())
     }

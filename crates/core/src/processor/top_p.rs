@@ -13,9 +13,9 @@ use crate::row::Row;
 /// The order is by score, and among equal scores the lower index is removed first. The cumulative sum runs from the
 /// least probable token upwards in `f64`; each value is rounded to `f32` and compared with `1 - top_p` as `f32`.
 ///
-/// Cost: one softmax, and a selection of the boundary in linear time; the vocabulary is not sorted. The result is that
-/// of the sorted sum: where the sum comes so near to the bound that the order of additions could matter, the sorted
-/// sum is what decides.
+/// Cost: one softmax and two passes over the vocabulary, which is not sorted: probabilities are summed in buckets of
+/// nearly the same size, and only the bucket in which the bound lies is looked into. The result is that of the sorted
+/// sum: where the sum comes so near to the bound that the order of additions could matter, the sorted sum decides.
 ///
 /// ```
 /// use unspool_core::Row;
@@ -35,8 +35,16 @@ pub struct TopP {
     tail: f32,
     keep: usize,
     probabilities: Vec<f32>,
+    /// Sum of the probabilities in each bucket.
+    mass: Vec<f64>,
     order: Vec<u32>,
 }
+
+/// Probabilities whose bits differ only below this place share a bucket: 64 buckets for each power of two.
+const SHIFT: u32 = 17;
+
+/// Buckets for `0.0..=1.0`.
+const BUCKETS: usize = (1.0f32.to_bits() >> SHIFT) as usize + 1;
 
 /// Below this many candidates sorting is as cheap as selecting.
 const SMALL: usize = 64;
@@ -57,76 +65,111 @@ impl TopP {
         if min_tokens_to_keep == 0 {
             return Err(Error::invalid_config("min_tokens_to_keep is 0, expected at least 1"));
         }
-        Ok(TopP { tail: (1.0 - top_p) as f32, keep: min_tokens_to_keep, probabilities: Vec::new(), order: Vec::new() })
+        Ok(TopP {
+            tail: (1.0 - top_p) as f32,
+            keep: min_tokens_to_keep,
+            probabilities: Vec::new(),
+            mass: Vec::new(),
+            order: Vec::new(),
+        })
     }
 
-    /// Leaves in `self.order` the ids that stay, by selection; false when the boundary is too near to tell.
-    fn select(&mut self, scores: &[f32]) -> bool {
+    /// Removes by buckets; false, with nothing removed, when the bound is too near to a sum to tell.
+    fn select(&mut self, scores: &mut [f32]) -> bool {
         let probabilities = &self.probabilities;
-        let mass = |id: &u32| f64::from(probabilities[*id as usize]);
         // A sum rounds to at most `tail` exactly when it lies below the midpoint to the next f32.
         let bound = (f64::from(self.tail) + f64::from(self.tail.next_up())) / 2.0;
-        // If every token up to this probability falls, their sum is still well inside the tail: all of them fall.
-        let surely_below = (f64::from(self.tail) * 0.999 / scores.len() as f64) as f32;
+        self.mass.clear();
+        self.mass.resize(BUCKETS, 0.0);
+        for &probability in probabilities {
+            if probability > 0.0 {
+                self.mass[(probability.to_bits() >> SHIFT) as usize] += f64::from(probability);
+            }
+        }
+        let mut removed = 0.0f64;
+        let inside = self.mass.iter().position(|mass| {
+            let falls = removed + mass < bound - DOUBT;
+            removed += if falls { *mass } else { 0.0 };
+            !falls
+        });
+        let Some(inside) = inside else { return false };
+        let edge = |bucket: usize| f32::from_bits((bucket as u32) << SHIFT);
+        let (lowest, above) = (edge(inside), edge(inside + 1));
+        let mut stay = 0;
         self.order.clear();
-        let mut removed_mass = 0.0f64;
         for (id, &probability) in probabilities.iter().enumerate() {
-            if probability < surely_below {
-                removed_mass += f64::from(probability);
-            } else {
+            if probability >= above {
+                stay += 1;
+            } else if probability >= lowest {
                 self.order.push(id as u32);
             }
         }
-        // order[..first] falls, order[end..] stays; between them it is still open.
+        let Some(fall) = self.split(scores, removed, bound) else { return false };
+        if stay + self.order.len() - fall < self.keep {
+            return false;
+        }
+        for (score, &probability) in scores.iter_mut().zip(&self.probabilities) {
+            *score = if probability < lowest { f32::NEG_INFINITY } else { *score };
+        }
+        self.remove(scores, fall);
+        true
+    }
+
+    /// Orders `self.order` so far that its first ones are those that fall, and returns how many fall; `None` in doubt.
+    /// `removed` is the sum of everything below.
+    fn split(&mut self, scores: &[f32], mut removed: f64, bound: f64) -> Option<usize> {
+        let mass = |id: &u32| f64::from(self.probabilities[*id as usize]);
+        // order[..first] falls, order[end..] stays; between them it is open.
         let (mut first, mut end) = (0, self.order.len());
         while end - first > SMALL {
             let open = &mut self.order[first..end];
             let middle = open.len() / 2;
             open.select_nth_unstable_by(middle, |a, b| ascending(scores, a, b));
-            let sum = removed_mass + open[..=middle].iter().map(mass).sum::<f64>();
+            let sum = removed + open[..=middle].iter().map(mass).sum::<f64>();
             if (sum - bound).abs() < DOUBT {
-                return false;
+                return None;
             }
             if sum < bound {
-                removed_mass = sum;
+                removed = sum;
                 first += middle + 1;
             } else {
                 end = first + middle;
             }
         }
         self.order[first..end].sort_unstable_by(|a, b| ascending(scores, a, b));
-        while let Some(id) = self.order[first..end].first() {
-            let sum = removed_mass + mass(id);
+        for id in &self.order[first..end] {
+            let sum = removed + mass(id);
             if (sum - bound).abs() < DOUBT {
-                return false;
+                return None;
             }
             if sum > bound {
                 break;
             }
-            removed_mass = sum;
+            removed = sum;
             first += 1;
         }
-        // The tokens that always stay are the last of the order; it is short of them only when nearly all fell.
-        if self.order.len() - first < self.keep {
-            return false;
-        }
-        self.order.drain(..first);
-        true
+        Some(first)
     }
 
-    /// Leaves in `self.order` the ids that stay, by the sorted sum of the definition.
-    fn sort(&mut self, scores: &[f32]) {
+    /// Removes by the sorted sum of the definition.
+    fn sort(&mut self, scores: &mut [f32]) {
         self.order.clear();
         self.order.extend(0..scores.len() as u32);
         self.order.sort_unstable_by(|a, b| ascending(scores, a, b));
         let most = self.order.len().saturating_sub(self.keep);
         let mut sum = 0.0f64;
-        let removed = self.order[..most].iter().take_while(|&&id| {
+        let falling = self.order[..most].iter().take_while(|&&id| {
             sum += f64::from(self.probabilities[id as usize]);
             sum as f32 <= self.tail
         });
-        let removed = removed.count();
-        self.order.drain(..removed);
+        let fall = falling.count();
+        self.remove(scores, fall);
+    }
+
+    fn remove(&self, scores: &mut [f32], fall: usize) {
+        for &id in &self.order[..fall] {
+            scores[id as usize] = f32::NEG_INFINITY;
+        }
     }
 }
 
@@ -143,15 +186,6 @@ impl Processor for TopP {
         }
         if !self.select(scores) {
             self.sort(scores);
-        }
-        // The probabilities are not needed any more: a kept token is marked in its place.
-        for &id in &self.order {
-            self.probabilities[id as usize] = f32::INFINITY;
-        }
-        for (score, mark) in scores.iter_mut().zip(&self.probabilities) {
-            if *mark != f32::INFINITY {
-                *score = f32::NEG_INFINITY;
-            }
         }
         Ok(())
     }
