@@ -463,3 +463,24 @@ proptest! {
         let _ = from_folder_json(None, Some(&json.to_string()));
     }
 }
+
+#[test]
+fn the_compatibility_page_says_of_every_field_what_the_table_says() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compatibility.md");
+    // A published package has no pages.
+    let Ok(page) = std::fs::read_to_string(path) else { return };
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let rows: Vec<(&str, &str)> = rows.filter_map(|(name, rest)| Some((name, rest.split_once(" | ")?.0))).collect();
+    for field in FIELDS {
+        let words = match field.status {
+            Status::Supported => &["same", "differs"][..],
+            Status::NoEffect | Status::NotYet(Neutral::Always) => &["no effect"],
+            Status::NotYet(_) => &["refused"],
+        };
+        let found: Vec<&str> = rows.iter().filter(|row| row.0 == field.name).map(|row| row.1).collect();
+        assert!(found.len() == 1 && words.contains(&found[0]), "{}: {found:?}, expected {words:?}", field.name);
+    }
+    for (name, _) in rows {
+        assert!(Field::named(name).is_some(), "{name} is no field");
+    }
+}
