@@ -1,1 +1,12 @@
-//! Under construction.
+//! People's things become prompts, and ids become people's things: tokenizers, chat templates, streaming text.
+//!
+//! This crate reads the text files of a model folder (`tokenizer.json`, `tokenizer_config.json`,
+//! `chat_template.jinja`) and knows no graph.
+
+pub mod chat;
+pub mod text;
+pub mod tokenizer;
+
+pub use chat::{ChatTemplate, Clock, Message, RenderOptions};
+pub use text::{Pieces, Shown, StopHold};
+pub use tokenizer::Tokenizer;

@@ -1,0 +1,14 @@
+//! Conversations become prompts: chat templates as Python's `apply_chat_template` renders them.
+
+pub mod clock;
+mod environment;
+mod generation;
+pub mod message;
+mod methods;
+mod python;
+mod source;
+pub mod template;
+
+pub use clock::Clock;
+pub use message::Message;
+pub use template::{ChatTemplate, RenderOptions};

@@ -1,0 +1,60 @@
+//! Chat templates give the text that Python gives (`data/record_templates.py`).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use unspool_tasks::{ChatTemplate, Clock, Message, RenderOptions};
+
+const NOON: Clock = Clock::At { unix_seconds: 1_722_081_600, utc_offset_seconds: 0 };
+
+fn read(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn options(case: &Value, prompt: bool) -> (Vec<Message>, RenderOptions) {
+    let messages = serde_json::from_value(case["messages"].clone()).unwrap();
+    let options = RenderOptions {
+        add_generation_prompt: prompt,
+        tools: case.get("tools").and_then(Value::as_array).cloned(),
+        extra: case.get("extra").and_then(Value::as_object).cloned().unwrap_or_default(),
+        clock: NOON,
+        ..RenderOptions::default()
+    };
+    (messages, options)
+}
+
+#[test]
+fn every_recorded_render_is_the_same() {
+    let cases = serde_json::from_str::<Map<String, Value>>(&read("conversations.json")).unwrap();
+    let renders = serde_json::from_str::<Map<String, Value>>(&read("renders.json")).unwrap();
+    assert!(renders.len() >= 12 && cases.len() >= 7);
+    let special = [("bos_token", "<s>"), ("eos_token", "</s>")].map(|(name, token)| (name.into(), token.into()));
+    let mut failures = Vec::new();
+    for (name, expected) in &renders {
+        let source = read(&format!("templates/{name}.jinja"));
+        let template = ChatTemplate::with_special_tokens(&source, BTreeMap::from(special.clone())).unwrap();
+        for (case, expected) in expected.as_object().unwrap() {
+            let (conversation, prompt) = match case.strip_suffix(" +") {
+                Some(conversation) => (conversation, true),
+                None => (case.as_str(), false),
+            };
+            let (messages, options) = options(&cases[conversation], prompt);
+            match (expected, template.render(&messages, &options)) {
+                (Value::String(expected), Ok(text)) if *expected == text => {}
+                (Value::Object(error), Err(got)) => {
+                    let words = error["error"].as_str().unwrap();
+                    let raised = words.contains("roles must alternate") || words.contains("Roles must alternate");
+                    if raised && !got.to_string().contains(words) {
+                        failures.push(format!("{name} / {case}: expected the error {words:?}, got {got}"));
+                    }
+                }
+                (expected, got) => {
+                    failures.push(format!("{name} / {case}:\n  expected {expected:?}\n  got      {got:?}"))
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} renders differ:\n{}", failures.len(), failures.join("\n"));
+}
