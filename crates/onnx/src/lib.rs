@@ -1,1 +1,17 @@
-//! Under construction.
+//! An ONNX graph becomes an Unspool model.
+//!
+//! A decoder graph is opened from a model folder ([`OnnxModel::open`]): [`graph`] reads what the file declares and decides
+//! the cache mode from it alone, [`engine`] loads it into the built-in engine (rten) or ONNX Runtime, and [`cache`] holds
+//! one session type per cache mode.
+
+pub mod cache;
+pub mod description;
+pub mod engine;
+pub mod folder;
+pub mod graph;
+pub mod model;
+
+pub use description::{Description, EngineSupport};
+pub use engine::EngineChoice;
+pub use graph::CacheMode;
+pub use model::{OnnxModel, OnnxOptions};

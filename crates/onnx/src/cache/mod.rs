@@ -1,0 +1,8 @@
+//! Sessions: one per cache mode, over one kind of memory.
+
+pub mod append;
+pub mod grow;
+pub mod in_place;
+pub mod kv;
+pub mod none;
+pub mod runner;

@@ -1,0 +1,254 @@
+//! What all sessions share: checking a step, feeding the graph, and collecting the scores asked for.
+
+use std::sync::Arc;
+
+use unspool_core::{Error, Keep, Result, RowInput};
+
+use super::kv::KvCache;
+use crate::engine::contract::{CacheCall, Call, Engine, Feed, LogitsCall};
+use crate::graph::Signature;
+
+/// A loaded graph with its signature; shared by a model and its sessions.
+#[derive(Clone)]
+pub struct Runner {
+    /// The engine that holds the graph.
+    pub engine: Arc<dyn Engine>,
+    /// What the graph declares.
+    pub signature: Arc<Signature>,
+    /// The model's limit of positions.
+    pub max_positions: Option<usize>,
+}
+
+/// Padded inputs of one run over `rows` rows that bring up to `seq` tokens each.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Rows of the run.
+    pub rows: usize,
+    /// Tokens per row, with padding on the right.
+    pub seq: usize,
+    /// `[rows, seq]`.
+    pub ids: Vec<i64>,
+    /// `[rows, mask_columns]`.
+    pub mask: Vec<i64>,
+    /// Columns of the mask.
+    pub mask_columns: usize,
+    /// `[rows, seq]`.
+    pub positions: Vec<i64>,
+    /// Whether the rows have a past (for merged decoders).
+    pub has_past: bool,
+}
+
+impl Batch {
+    /// A batch of `rows` rows and `seq` tokens whose mask has `mask_columns` columns; ids and mask are zeros.
+    pub fn new(rows: usize, seq: usize, mask_columns: usize) -> Self {
+        Batch {
+            rows,
+            seq,
+            ids: vec![0; rows * seq],
+            mask: vec![0; rows * mask_columns],
+            mask_columns,
+            positions: vec![0; rows * seq],
+            has_past: false,
+        }
+    }
+
+    /// Fills row `row`: `tokens` at positions from `start`.
+    pub fn put(&mut self, row: usize, tokens: &[u32], start: usize) {
+        let at = row * self.seq;
+        for (to, &token) in self.ids[at..].iter_mut().zip(tokens) {
+            *to = i64::from(token);
+        }
+        // Padding repeats the last real position, which is inside every table of positions.
+        let last = tokens.len().saturating_sub(1);
+        for (i, to) in self.positions[at..][..self.seq].iter_mut().enumerate() {
+            *to = (start + i.min(last)) as i64;
+        }
+    }
+
+    /// The mask's row `row`.
+    pub fn mask_row(&mut self, row: usize) -> &mut [i64] {
+        &mut self.mask[row * self.mask_columns..][..self.mask_columns]
+    }
+}
+
+impl Runner {
+    /// Checks what the rows bring against the vocabulary and the positions.
+    ///
+    /// # Errors
+    ///
+    /// A wrong number of rows, an id outside the vocabulary, or a row that would exceed the positions.
+    pub fn check(&self, inputs: &[RowInput<'_>], lens: &[usize]) -> Result<()> {
+        if inputs.len() != lens.len() {
+            return Err(Error::invalid_input(format!(
+                "a step for {} rows; the session has {}",
+                inputs.len(),
+                lens.len()
+            )));
+        }
+        let vocab = self.signature.vocab_size;
+        for (row, (input, &len)) in inputs.iter().zip(lens).enumerate() {
+            if let Some(&id) = input.tokens.iter().find(|&&id| id as usize >= vocab) {
+                return Err(Error::invalid_input(format!("token id {id} is outside the vocabulary of {vocab}"))
+                    .at(format!("row {row}")));
+            }
+            let total = len + input.tokens.len();
+            if let Some(limit) = self.max_positions.filter(|&limit| total > limit) {
+                return Err(Error::invalid_input(format!(
+                    "{total} tokens do not fit the model's {limit} positions; shorten the prompt or generate less"
+                ))
+                .at(format!("row {row}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `batch`; scores of the positions from `first` on go to `scratch` (`first == seq` reads none).
+    ///
+    /// Returns the first position that `scratch` holds.
+    pub fn run(
+        &self,
+        batch: &Batch,
+        first: usize,
+        cache: Option<CacheCall<'_>>,
+        scratch: &mut Vec<f32>,
+    ) -> Result<usize> {
+        let signature = &*self.signature;
+        let mut feeds = vec![Feed::Ints { name: "input_ids", shape: vec![batch.rows, batch.seq], data: &batch.ids }];
+        if signature.attention_mask {
+            let shape = vec![batch.rows, batch.mask_columns];
+            feeds.push(Feed::Ints { name: "attention_mask", shape, data: &batch.mask });
+        }
+        if signature.position_ids {
+            let shape = vec![batch.rows, batch.seq];
+            feeds.push(Feed::Ints { name: "position_ids", shape, data: &batch.positions });
+        }
+        if signature.use_cache_branch {
+            feeds.push(Feed::Flag { name: "use_cache_branch", value: batch.has_past });
+        }
+        let read = first < batch.seq;
+        // A run that nobody reads computes one position, the least the graph can be asked for.
+        let keep = [if read { (batch.seq - first) as i64 } else { 1 }];
+        let mut start = 0;
+        if let Some(name) = &signature.logits_to_keep {
+            feeds.push(Feed::Ints { name, shape: vec![1], data: &keep });
+            start = first;
+        }
+        let logits = read.then_some(LogitsCall { shape: [batch.rows, batch.seq - start], out: scratch });
+        self.engine.run(Call { feeds: &feeds, cache, logits })?;
+        Ok(start)
+    }
+
+    /// The columns to allocate so that `needed` fit and steps rarely grow the caches.
+    pub fn capacity_for(&self, needed: usize, hint: usize, kv: &KvCache) -> usize {
+        let stride = kv.stride();
+        if needed <= stride {
+            return stride;
+        }
+        let limit = self.max_positions.unwrap_or(usize::MAX).max(needed);
+        needed.max(hint).max(stride.saturating_mul(2)).min(limit).max(self.signature.sliding_window)
+    }
+}
+
+/// The first position of a row's tokens that is kept; `seq` when none is.
+pub fn first_kept(input: &RowInput<'_>, seq: usize) -> usize {
+    match input.keep {
+        _ if input.tokens.is_empty() => seq,
+        Keep::None => seq,
+        Keep::Last => input.tokens.len() - 1,
+        Keep::All => 0,
+    }
+}
+
+fn kept(input: &RowInput<'_>) -> usize {
+    match input.keep {
+        _ if input.tokens.is_empty() => 0,
+        Keep::None => 0,
+        Keep::Last => 1,
+        Keep::All => input.tokens.len(),
+    }
+}
+
+/// Gathers the scores that a step was asked for, in row order, from one or several runs.
+#[derive(Debug, Default)]
+pub struct Collector {
+    out: Vec<f32>,
+    scratch: Vec<f32>,
+    starts: Vec<usize>,
+}
+
+impl Collector {
+    /// Prepares for a step; the scores of row `r` will start at kept position `starts[r]`.
+    pub fn begin(&mut self, inputs: &[RowInput<'_>]) {
+        self.starts.clear();
+        let mut at = 0;
+        for input in inputs {
+            self.starts.push(at);
+            at += kept(input);
+        }
+        self.starts.push(at);
+        self.out.clear();
+    }
+
+    /// Where a run's scores go.
+    pub fn scratch(&mut self) -> &mut Vec<f32> {
+        &mut self.scratch
+    }
+
+    /// Takes the scores of a run over session rows `rows`, whose scratch is `[rows, seq - start, vocab]`.
+    pub fn take(&mut self, inputs: &[RowInput<'_>], rows: &[usize], start: usize, seq: usize, vocab: usize) {
+        self.take_from(rows, |row| first_kept(&inputs[row], seq).saturating_sub(start), seq - start, vocab);
+    }
+
+    /// The same where row `r`'s scores begin at position `from(r)` of its `positions` in the scratch.
+    pub fn take_from(&mut self, rows: &[usize], from: impl Fn(usize) -> usize, positions: usize, vocab: usize) {
+        let total = self.starts.last().copied().unwrap_or(0);
+        if total == rows.len() * positions && rows.len() + 1 == self.starts.len() && rows.is_sorted() {
+            // The common case of decoding: what was computed is what was asked for.
+            std::mem::swap(&mut self.out, &mut self.scratch);
+            return;
+        }
+        self.out.resize(total * vocab, 0.0);
+        for (i, &row) in rows.iter().enumerate() {
+            let count = self.starts[row + 1] - self.starts[row];
+            if count > 0 {
+                let from = (i * positions + from(row)) * vocab;
+                let to = self.starts[row] * vocab;
+                self.out[to..][..count * vocab].copy_from_slice(&self.scratch[from..][..count * vocab]);
+            }
+        }
+    }
+
+    /// All scores of the step.
+    pub fn finish(&mut self, vocab: usize) -> unspool_core::Logits<'_> {
+        let total = self.starts.last().copied().unwrap_or(0) * vocab;
+        self.out.resize(total, 0.0);
+        unspool_core::Logits::new(&mut self.out, vocab)
+    }
+}
+
+/// Checks the rows of a reorder.
+///
+/// # Errors
+///
+/// An index outside `rows`.
+pub fn check_reorder(from: &[usize], rows: usize) -> Result<()> {
+    match from.iter().find(|&&row| row >= rows) {
+        Some(row) => Err(Error::invalid_input(format!("reorder: row {row} of a session of {rows} rows"))),
+        None => Ok(()),
+    }
+}
+
+/// Checks a crop.
+///
+/// # Errors
+///
+/// A row outside the session or a length above the row's.
+pub fn check_crop(row: usize, len: usize, lens: &[usize]) -> Result<()> {
+    match lens.get(row) {
+        None => Err(Error::invalid_input(format!("crop: row {row} of a session of {} rows", lens.len()))),
+        Some(&have) if len > have => {
+            Err(Error::invalid_input(format!("crop: row {row} has {have} tokens, cannot keep {len}")))
+        }
+        Some(_) => Ok(()),
+    }
+}

@@ -1,0 +1,179 @@
+//! A decoder graph loaded into ONNX Runtime.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::path::Path;
+
+use half::f16;
+use ort::logging::LogLevel;
+use ort::session::Session;
+use ort::session::builder::GraphOptimizationLevel;
+use unspool_core::{Error, Result};
+
+use super::library;
+use super::raw::{self, Binding, CpuMemory};
+use crate::cache::kv::{KvData, on_data};
+use crate::engine::contract::{CacheCall, Call, Engine, Feed};
+use crate::graph::{ElementType, Signature};
+
+/// A decoder graph loaded into ONNX Runtime.
+pub struct OrtEngine {
+    session: Session,
+    memory: CpuMemory,
+    inputs: HashMap<String, (CString, ElementType)>,
+    past: Vec<CString>,
+    present: Vec<CString>,
+    logits: CString,
+    logits_dtype: ElementType,
+    vocab_size: usize,
+}
+
+impl OrtEngine {
+    /// Loads the graph in `path` to run on `threads` threads.
+    ///
+    /// # Errors
+    ///
+    /// When ONNX Runtime is not found or refuses the graph.
+    pub fn load(path: &Path, signature: &Signature, threads: usize) -> Result<Self> {
+        let environment = library::load()?;
+        let failed = |e: ort::Error| Error::engine("ONNX Runtime cannot load this graph").at(path.display()).because(e);
+        let session = Session::builder(environment)
+            .map_err(failed)?
+            .with_intra_threads(threads)
+            .map_err(|e| failed(e.into()))?
+            // What goes wrong is returned as an error; the library's own log would only repeat it.
+            .with_log_level(LogLevel::Fatal)
+            .map_err(|e| failed(e.into()))?
+            .with_optimization_level(GraphOptimizationLevel::All)
+            .map_err(|e| failed(e.into()))?
+            .commit_from_file(path)
+            .map_err(failed)?;
+        let mut inputs = HashMap::new();
+        for input in &signature.inputs {
+            inputs.insert(input.name.clone(), (raw::c_name(&input.name)?, input.dtype));
+        }
+        Ok(OrtEngine {
+            session,
+            memory: CpuMemory::new()?,
+            inputs,
+            past: signature.cache.iter().map(|s| raw::c_name(&s.past)).collect::<Result<_>>()?,
+            present: signature.cache.iter().map(|s| raw::c_name(&s.present)).collect::<Result<_>>()?,
+            logits: raw::c_name("logits")?,
+            logits_dtype: signature.logits_dtype,
+            vocab_size: signature.vocab_size,
+        })
+    }
+}
+
+/// The values of a feed in the type that the graph declares.
+enum Fed {
+    I64(Vec<i64>, Vec<usize>),
+    I32(Vec<i32>, Vec<usize>),
+    Bool([bool; 1]),
+}
+
+impl Engine for OrtEngine {
+    fn name(&self) -> &'static str {
+        "ort"
+    }
+
+    fn version(&self) -> String {
+        ort::info().split(',').find_map(|part| part.trim().strip_prefix("git-branch=rel-")).unwrap_or("?").to_owned()
+    }
+
+    fn shares_buffers(&self) -> bool {
+        true
+    }
+
+    fn run(&self, call: Call<'_>) -> Result<()> {
+        let mut fed = Vec::with_capacity(call.feeds.len());
+        for feed in call.feeds {
+            let name = match feed {
+                Feed::Ints { name, .. } | Feed::Flag { name, .. } => *name,
+            };
+            let (c_name, dtype) =
+                self.inputs.get(name).ok_or_else(|| Error::engine(format!("the graph has no input '{name}'")))?;
+            let values = match feed {
+                Feed::Flag { value, .. } => Fed::Bool([*value]),
+                Feed::Ints { data, shape, .. } if raw::is::<i32>(*dtype) => {
+                    // Ids, positions and masks are far below the 32-bit limit.
+                    Fed::I32(data.iter().map(|&n| n as i32).collect(), shape.clone())
+                }
+                Feed::Ints { data, shape, .. } => Fed::I64(data.to_vec(), shape.clone()),
+            };
+            fed.push((c_name, values));
+        }
+        let mut inputs = Vec::with_capacity(fed.len() + self.past.len());
+        for (name, values) in &mut fed {
+            inputs.push(match values {
+                Fed::I64(data, shape) => Binding::new(name, data, shape)?,
+                Fed::I32(data, shape) => Binding::new(name, data, shape)?,
+                Fed::Bool(data) => Binding::new(name, data, &[1])?,
+            });
+        }
+        let mut outputs = Vec::with_capacity(self.present.len() + 1);
+
+        let (mut scores, mut halves) = (None, Vec::new());
+        if let Some(logits) = call.logits {
+            let shape = [logits.shape[0], logits.shape[1], self.vocab_size];
+            let len = shape.iter().product();
+            if self.logits_dtype == ElementType::F16 {
+                halves = vec![0u16; len];
+            } else {
+                logits.out.resize(len, 0.0);
+            }
+            scores = Some((logits.out, shape));
+        }
+        let mut convert = None;
+        if let Some((out, shape)) = scores {
+            if self.logits_dtype == ElementType::F16 {
+                outputs.push(Binding::new(&self.logits, &mut halves, &shape)?);
+                convert = Some(out);
+            } else {
+                outputs.push(Binding::new(&self.logits, out, &shape)?);
+            }
+        }
+
+        match call.cache {
+            None => raw::run(&self.session, &self.memory, &inputs, &outputs)?,
+            Some(CacheCall { kv, rows, in_place: true, .. }) => {
+                for (i, slot) in kv.slots.iter_mut().enumerate() {
+                    slot.fill(kv.rows);
+                    let row = slot.heads * slot.stride * slot.head_dim;
+                    let shape = [rows.len(), slot.heads, slot.stride, slot.head_dim];
+                    let range = rows.start * row..rows.end * row;
+                    let binding = on_data!(&mut slot.data, v => Binding::new(&self.past[i], &mut v[range], &shape)?);
+                    outputs.push(binding.alias(&self.present[i]));
+                    inputs.push(binding);
+                }
+                raw::run(&self.session, &self.memory, &inputs, &outputs)?;
+            }
+            Some(CacheCall { kv, new_columns, .. }) => {
+                let (rows, columns) = (kv.rows, kv.columns + new_columns);
+                for (i, slot) in kv.slots.iter_mut().enumerate() {
+                    let (heads, dim) = (slot.heads, slot.head_dim);
+                    debug_assert_eq!(slot.stride, kv.columns, "dense caches keep no spare columns");
+                    let past = [rows, heads, kv.columns, dim];
+                    let present = [rows, heads, columns, dim];
+                    let (past_name, present_name) = (&self.past[i], &self.present[i]);
+                    inputs.push(on_data!(&mut slot.data, v => Binding::new(past_name, v, &past)?));
+                    outputs.push(on_data!(&mut slot.spare, v => {
+                        v.resize(rows * heads * columns * dim, Default::default());
+                        Binding::new(present_name, v, &present)?
+                    }));
+                }
+                raw::run(&self.session, &self.memory, &inputs, &outputs)?;
+                for slot in &mut kv.slots {
+                    std::mem::swap(&mut slot.data, &mut slot.spare);
+                    slot.stride = columns;
+                }
+                kv.columns = columns;
+            }
+        }
+        if let Some(out) = convert {
+            out.clear();
+            out.extend(halves.iter().map(|&bits| f16::from_bits(bits).to_f32()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! A model folder on disk: which graph to open, and what config.json says that the graph leaves open.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use unspool_core::{Error, Result};
+
+use crate::graph::signature::ConfigFacts;
+
+/// Largest JSON file that is read.
+const MAX_JSON: u64 = 64 << 20;
+
+/// Graph names by preference; the word of a `--dtype` follows the stem (`model_q4.onnx`).
+const STEMS: [&str; 3] = ["model", "decoder_model_merged", "decoder_model"];
+
+/// Finds the graph in `folder` (or takes `folder` itself when it is an `.onnx` file).
+///
+/// `dtype` is the word exporters put in file names: `fp32` (or nothing) for `model.onnx`, else `fp16`, `q4`, `q4f16`,
+/// `int8`, `uint8`, `bnb4`, `quantized` (also as `q8`).
+///
+/// # Errors
+///
+/// When there is none, or several and no plain one; the message lists what is there.
+pub fn find_graph(folder: &Path, dtype: Option<&str>) -> Result<PathBuf> {
+    if folder.extension().is_some_and(|e| e == "onnx") && folder.is_file() {
+        return Ok(folder.to_owned());
+    }
+    if !folder.is_dir() {
+        return Err(Error::io(
+            "there is no such model folder; give a folder that holds config.json and onnx/model.onnx",
+        )
+        .at(folder.display()));
+    }
+    let places = [folder.join("onnx"), folder.to_owned()];
+    let suffix = match dtype {
+        None | Some("fp32" | "f32") => String::new(),
+        Some("q8") => "_quantized".to_owned(),
+        Some(word) if word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => format!("_{word}"),
+        Some(word) => {
+            return Err(Error::invalid_input(format!(
+                "dtype '{word}'; expected a word such as fp32, fp16, q4 or int8"
+            )));
+        }
+    };
+    for stem in STEMS {
+        for place in &places {
+            let path = place.join(format!("{stem}{suffix}.onnx"));
+            if path.is_file() {
+                return Ok(path);
+            }
+        }
+    }
+    let found = graphs_in(&places);
+    if dtype.is_none() && found.len() == 1 {
+        return Ok(found[0].clone());
+    }
+    let names: Vec<String> =
+        found.iter().filter_map(|p| p.file_name()).map(|n| n.to_string_lossy().into_owned()).collect();
+    let what = match (dtype, names.is_empty()) {
+        (_, true) => "no ONNX graph is here (looked for onnx/model.onnx, model.onnx, decoder_model_merged.onnx); \
+                      export the model, or give a GGUF or safetensors checkpoint"
+            .to_owned(),
+        (Some(word), false) => format!("no graph of dtype '{word}' is here; there are {}", names.join(", ")),
+        (None, false) => format!("several graphs are here ({}); choose one with --dtype", names.join(", ")),
+    };
+    Err(Error::invalid_input(what).at(folder.display()))
+}
+
+fn graphs_in(places: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = places
+        .iter()
+        .filter_map(|place| std::fs::read_dir(place).ok())
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+            name.ends_with(".onnx") && STEMS.iter().any(|stem| name.starts_with(stem))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// The folder with config.json that a graph belongs to: its own, or the one above `onnx/`.
+pub fn root_of(graph: &Path) -> PathBuf {
+    let own = graph.parent().unwrap_or(Path::new("."));
+    if !own.join("config.json").is_file() && own.file_name().is_some_and(|n| n == "onnx") {
+        if let Some(above) = own.parent() {
+            return above.to_owned();
+        }
+    }
+    own.to_owned()
+}
+
+/// Reads what config.json (and genai_config.json) say about sizes; missing files say nothing.
+///
+/// # Errors
+///
+/// When a file is there but no JSON object, or too large.
+pub fn config_facts(root: &Path) -> Result<ConfigFacts> {
+    let mut facts = ConfigFacts::default();
+    if let Some(config) = read_json(&root.join("config.json"))? {
+        let text = config.get("text_config").filter(|v| v.is_object());
+        let number = |keys: &[&str]| {
+            text.into_iter().chain([&config]).find_map(|v| keys.iter().find_map(|key| size(v.get(*key))))
+        };
+        let heads = number(&["num_attention_heads", "n_head", "n_heads"]);
+        facts.vocab_size = number(&["vocab_size"]);
+        facts.kv_heads = number(&["num_key_value_heads"]).or(heads);
+        facts.head_dim = number(&["head_dim"]).or_else(|| {
+            let hidden = number(&["hidden_size", "n_embd", "d_model"])?;
+            hidden.checked_div(heads?)
+        });
+        facts.max_positions = number(&["max_position_embeddings", "n_positions", "n_ctx", "max_seq_len"]);
+    }
+    if let Some(genai) = read_json(&root.join("genai_config.json"))? {
+        let model = genai.get("model");
+        let decoder = model.and_then(|m| m.get("decoder"));
+        let from = |v: Option<&Value>, key: &str| v.and_then(|v| size(v.get(key)));
+        facts.vocab_size = facts.vocab_size.or(from(model, "vocab_size"));
+        facts.kv_heads = facts.kv_heads.or(from(decoder, "num_key_value_heads"));
+        facts.head_dim = facts.head_dim.or(from(decoder, "head_size"));
+        facts.max_positions = facts.max_positions.or(from(model, "context_length"));
+    }
+    Ok(facts)
+}
+
+fn size(value: Option<&Value>) -> Option<usize> {
+    usize::try_from(value?.as_u64()?).ok().filter(|&n| n > 0)
+}
+
+fn read_json(path: &Path) -> Result<Option<Value>> {
+    let place = path.display();
+    let size = match std::fs::metadata(path) {
+        Ok(meta) => meta.len(),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Error::io("cannot be read").at(place).because(e)),
+    };
+    if size > MAX_JSON {
+        return Err(Error::invalid_model(format!("{size} bytes of JSON; at most {MAX_JSON} are read")).at(place));
+    }
+    let text =
+        std::fs::read_to_string(path).map_err(|e| Error::io("cannot be read").at(place.to_string()).because(e))?;
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|e| Error::invalid_model("this is not JSON; download it again").at(path.display()).because(e))?;
+    if value.is_object() {
+        Ok(Some(value))
+    } else {
+        Err(Error::invalid_model("expected a JSON object").at(path.display()))
+    }
+}

@@ -1,0 +1,10 @@
+//! What a graph declares, read from the file alone: inputs, outputs, roles, cache mode, external data.
+
+pub mod cache_mode;
+pub mod external;
+pub(crate) mod proto;
+pub mod read;
+pub mod signature;
+
+pub use cache_mode::CacheMode;
+pub use signature::{CacheSlot, ElementType, Io, Signature};

@@ -1,0 +1,101 @@
+//! An ONNX graph as a core [`Model`].
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use unspool_core::{Error, Model, Result, Session, SessionOptions};
+
+use crate::cache::append::AppendSession;
+use crate::cache::grow::GrowSession;
+use crate::cache::in_place::InPlaceSession;
+use crate::cache::none::NoCacheSession;
+use crate::cache::runner::Runner;
+use crate::description::Description;
+use crate::engine::choose::{Chosen, EngineChoice, choose};
+use crate::folder;
+use crate::graph::{CacheMode, read};
+
+/// How to open a model folder.
+#[derive(Clone, Debug, Default)]
+pub struct OnnxOptions {
+    /// Which engine runs the graph.
+    pub engine: EngineChoice,
+    /// Threads of the engine; the physical cores when `None`.
+    pub threads: Option<usize>,
+    /// Which of several graphs: the word in the file name (`q4`, `int8`, `fp16`, ...).
+    pub dtype: Option<String>,
+}
+
+/// A decoder graph with its engine. Cheap to clone; sessions share the weights.
+#[derive(Clone)]
+pub struct OnnxModel {
+    runner: Runner,
+    description: Arc<Description>,
+}
+
+impl OnnxModel {
+    /// Opens a model folder (or an `.onnx` file beside its config.json).
+    ///
+    /// # Errors
+    ///
+    /// When no graph is found, the graph or its external data is broken or hostile, it is not a decoder-only text graph,
+    /// or no engine loads it.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use unspool_onnx::{OnnxModel, OnnxOptions};
+    ///
+    /// let model = OnnxModel::open("models/smollm2".as_ref(), &OnnxOptions::default())?;
+    /// println!("{} on {}", model.description().cache_reason, model.description().engine);
+    /// # Ok::<(), unspool_core::Error>(())
+    /// ```
+    pub fn open(path: &Path, options: &OnnxOptions) -> Result<Self> {
+        let graph: PathBuf = folder::find_graph(path, options.dtype.as_deref())?;
+        let facts = folder::config_facts(&folder::root_of(&graph))?;
+        let signature = read::read(&graph, &facts)?;
+        let threads = options.threads.unwrap_or_else(num_cpus::get_physical).max(1);
+        if threads > MAX_THREADS {
+            return Err(Error::invalid_input(format!("{threads} threads; expected 1 to {MAX_THREADS}")));
+        }
+        let Chosen { engine, hint } = choose(options.engine, &graph, &signature, threads)?;
+        let max_positions = facts.max_positions;
+        let description = Description::new(&graph, &signature, &*engine, threads, max_positions, hint);
+        let runner = Runner { engine, signature: Arc::new(signature), max_positions };
+        Ok(OnnxModel { runner, description: Arc::new(description) })
+    }
+
+    pub(crate) fn runner(&self) -> &Runner {
+        &self.runner
+    }
+
+    /// What the graph declares and how it is run.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+}
+
+const MAX_THREADS: usize = 1024;
+
+impl Model for OnnxModel {
+    fn vocab_size(&self) -> usize {
+        self.runner.signature.vocab_size
+    }
+
+    fn max_positions(&self) -> Option<usize> {
+        self.runner.max_positions
+    }
+
+    fn open(&self, options: &SessionOptions) -> Result<Box<dyn Session>> {
+        if options.rows == 0 {
+            return Err(Error::invalid_input("a session of no rows; expected at least 1"));
+        }
+        let (runner, rows, capacity) = (self.runner.clone(), options.rows, options.capacity);
+        Ok(match self.runner.signature.cache_mode {
+            CacheMode::InPlace => Box::new(InPlaceSession::new(runner, rows, capacity)),
+            CacheMode::Append => Box::new(AppendSession::new(runner, rows, capacity)),
+            CacheMode::Grow => Box::new(GrowSession::new(runner, rows, capacity)),
+            CacheMode::None => Box::new(NoCacheSession::new(runner, rows)),
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! The three laws of a session, mounted for every cache mode and both engines.
+
+use std::path::PathBuf;
+
+use unspool_core::{Keep, Model, RowInput, SessionOptions, TokenId};
+use unspool_onnx::{CacheMode, EngineChoice, OnnxModel, OnnxOptions};
+use unspool_testing::laws::{Tolerance, check_batch_law, check_cache_law, check_step_law, random_prompts};
+
+const ENGINES: [EngineChoice; 2] = [EngineChoice::Rten, EngineChoice::Ort];
+
+/// Graphs of the fixtures with the cache mode they must be read as.
+const GRAPHS: [(&str, CacheMode); 12] = [
+    ("gpt2", CacheMode::Append),
+    ("llama", CacheMode::Append),
+    ("opt", CacheMode::Append),
+    ("gpt2-no-cache", CacheMode::None),
+    ("llama-genai", CacheMode::InPlace),
+    ("llama-genai-int4-f32", CacheMode::InPlace),
+    ("gemma3-genai", CacheMode::InPlace),
+    ("gemma3-genai-flat", CacheMode::InPlace),
+    ("opt-no-position-ids", CacheMode::Grow),
+    ("opt-pair", CacheMode::Grow),
+    ("bloom", CacheMode::Grow),
+    ("gemma3-mask-length", CacheMode::Grow),
+];
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../conformance/models").join(name)
+}
+
+/// The model on the engine, or a printed reason why it cannot be tested here.
+fn open(name: &str, engine: EngineChoice) -> Option<OnnxModel> {
+    let options = OnnxOptions { engine, threads: Some(1), ..OnnxOptions::default() };
+    match OnnxModel::open(&folder(name), &options) {
+        Ok(model) => Some(model),
+        // rten refuses caches that slide, and says so by the attribute's name.
+        Err(why) if engine == EngineChoice::Rten && why.to_string().contains("sliding_window_cache") => None,
+        Err(why) if why.to_string().contains("was not found") => {
+            eprintln!("skipped {name} on {engine:?}: {why}");
+            None
+        }
+        Err(why) => panic!("{name} on {engine:?}: {why}"),
+    }
+}
+
+/// Runs `check` over every graph and engine and reports all failures together.
+fn on_all(check: impl Fn(&OnnxModel) -> Result<(), String>) {
+    let mut failures = Vec::new();
+    for (name, _) in GRAPHS {
+        for engine in ENGINES {
+            if let Some(model) = open(name, engine) {
+                if let Err(why) = check(&model) {
+                    failures.push(format!("{name} on {engine:?}: {why}"));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+const TOLERANCE: Tolerance = Tolerance::new(2e-4, "sums of f32 products in another order, over two layers");
+
+#[test]
+fn the_graph_alone_decides_the_cache_mode() {
+    for (name, mode) in GRAPHS {
+        for engine in ENGINES {
+            if let Some(model) = open(name, engine) {
+                assert_eq!(model.description().cache_mode, mode, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_does_not_depend_on_its_neighbours() {
+    on_all(|model| {
+        for seed in 0..3 {
+            check_batch_law(model, &random_prompts(seed, 4, 12, model.vocab_size()), TOLERANCE)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn chunks_do_not_change_the_scores() {
+    on_all(|model| {
+        for seed in 0..3 {
+            check_step_law(model, &random_prompts(seed, 3, 24, model.vocab_size()), seed, TOLERANCE)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn walks_of_step_reorder_and_crop_leave_fresh_scores() {
+    on_all(|model| {
+        for seed in 0..6 {
+            check_cache_law(model, seed, 12, 20, TOLERANCE)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn ids_outside_the_vocabulary_and_rows_beyond_the_positions_are_refused() {
+    for engine in ENGINES {
+        let Some(model) = open("gpt2", engine) else { continue };
+        let mut session = model.open_session();
+        let vocab = model.vocab_size() as TokenId;
+        let error = session.step(&[RowInput { tokens: &[1, vocab], keep: Keep::Last }]).unwrap_err();
+        assert!(error.to_string().contains(&format!("token id {vocab} is outside the vocabulary")), "{error}");
+        let long = vec![1; model.max_positions().unwrap() + 1];
+        let error = session.step(&[RowInput { tokens: &long, keep: Keep::Last }]).unwrap_err();
+        assert!(error.to_string().contains("positions"), "{error}");
+        assert!(session.step(&[RowInput { tokens: &[1], keep: Keep::Last }]).is_ok(), "a refused step changes nothing");
+    }
+}
+
+trait OpenOne {
+    fn open_session(&self) -> Box<dyn unspool_core::Session>;
+}
+
+impl OpenOne for OnnxModel {
+    fn open_session(&self) -> Box<dyn unspool_core::Session> {
+        Model::open(self, &SessionOptions { rows: 1, capacity: 16 }).unwrap()
+    }
+}
