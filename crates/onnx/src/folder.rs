@@ -85,12 +85,11 @@ fn graphs_in(places: &[PathBuf]) -> Vec<PathBuf> {
 /// The folder with config.json that a graph belongs to: its own, or the one above `onnx/`.
 pub fn root_of(graph: &Path) -> PathBuf {
     let own = graph.parent().unwrap_or(Path::new("."));
-    if !own.join("config.json").is_file() && own.file_name().is_some_and(|n| n == "onnx") {
-        if let Some(above) = own.parent() {
-            return above.to_owned();
-        }
+    let above = own.parent().filter(|_| own.file_name().is_some_and(|name| name == "onnx"));
+    match above {
+        Some(above) if !own.join("config.json").is_file() => above.to_owned(),
+        _ => own.to_owned(),
     }
-    own.to_owned()
 }
 
 /// Reads what config.json (and genai_config.json) say about sizes; missing files say nothing.
@@ -148,5 +147,68 @@ fn read_json(path: &Path) -> Result<Option<Value>> {
         Ok(Some(value))
     } else {
         Err(Error::invalid_model("expected a JSON object").at(path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn takes_the_plain_graph_and_the_dtype_asked_for() {
+        let folder =
+            folder_with(&[("onnx/model.onnx", ""), ("onnx/model_q4.onnx", ""), ("onnx/model_quantized.onnx", "")]);
+        let name = |dtype| find_graph(folder.path(), dtype).unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+        assert_eq!(name(None), "model.onnx");
+        assert_eq!(name(Some("fp32")), "model.onnx");
+        assert_eq!(name(Some("q4")), "model_q4.onnx");
+        assert_eq!(name(Some("q8")), "model_quantized.onnx");
+        let error = find_graph(folder.path(), Some("fp16")).unwrap_err().to_string();
+        assert!(error.contains("'fp16'") && error.contains("model_q4.onnx"), "{error}");
+        let error = find_graph(folder.path(), Some("../x")).unwrap_err().to_string();
+        assert!(error.contains("dtype '../x'"), "{error}");
+    }
+
+    #[test]
+    fn asks_when_there_are_several_graphs_and_no_plain_one() {
+        let folder = folder_with(&[("model_q4.onnx", ""), ("model_int8.onnx", "")]);
+        let error = find_graph(folder.path(), None).unwrap_err().to_string();
+        assert!(error.contains("--dtype") && error.contains("model_int8.onnx"), "{error}");
+        let folder = folder_with(&[("onnx/model_q4.onnx", "")]);
+        assert!(find_graph(folder.path(), None).unwrap().ends_with("onnx/model_q4.onnx"), "the only one is taken");
+        let folder = folder_with(&[]);
+        assert!(find_graph(folder.path(), None).unwrap_err().to_string().contains("no ONNX graph is here"));
+    }
+
+    #[test]
+    fn reads_sizes_from_text_config_and_derives_the_head_size() {
+        let folder = folder_with(&[(
+            "config.json",
+            r#"{"vocab_size": 5, "text_config": {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}}"#,
+        )]);
+        let facts = config_facts(folder.path()).unwrap();
+        assert_eq!((facts.vocab_size, facts.kv_heads, facts.head_dim), (Some(5), Some(2), Some(16)));
+    }
+
+    #[test]
+    fn hostile_json_is_an_error() {
+        let deep = "[".repeat(1_000_000);
+        for text in ["", "{", "[]", "7", deep.as_str()] {
+            let folder = folder_with(&[("config.json", text)]);
+            assert!(config_facts(folder.path()).unwrap_err().to_string().contains("JSON"), "{:.20}", text);
+        }
+        let zero = folder_with(&[("config.json", r#"{"hidden_size": 8, "num_attention_heads": 0, "vocab_size": -1}"#)]);
+        let facts = config_facts(zero.path()).unwrap();
+        assert_eq!((facts.vocab_size, facts.head_dim), (None, None));
     }
 }

@@ -67,3 +67,124 @@ fn io(value: &ValueInfo) -> Io {
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::super::proto::{Dimension, Entry, Graph, Model, Shape, Tensor, TensorType, Type, ValueInfo};
+    use super::*;
+
+    fn value(name: &str, elem_type: i32, dims: &[&str]) -> ValueInfo {
+        let dim = dims
+            .iter()
+            .map(|d| match d.parse() {
+                Ok(size) => Dimension { dim_value: Some(size), dim_param: None },
+                Err(_) => Dimension { dim_value: None, dim_param: Some((*d).to_owned()) },
+            })
+            .collect();
+        let tensor_type = Some(TensorType { elem_type, shape: Some(Shape { dim }) });
+        ValueInfo { name: name.to_owned(), r#type: Some(Type { tensor_type }) }
+    }
+
+    fn decoder() -> Graph {
+        Graph {
+            input: vec![
+                value("input_ids", 7, &["b", "s"]),
+                value("past_key_values.0.value", 1, &["b", "2", "p", "d"]),
+                value("past_key_values.0.key", 1, &["b", "2", "p", "d"]),
+            ],
+            output: vec![
+                value("logits", 1, &["b", "s", "9"]),
+                value("present.0.key", 1, &["b", "2", "t", "d"]),
+                value("present.0.value", 1, &["b", "2", "t", "d"]),
+            ],
+            ..Graph::default()
+        }
+    }
+
+    fn parsed(graph: Graph) -> Result<Signature> {
+        let facts = ConfigFacts { head_dim: Some(16), ..ConfigFacts::default() };
+        parse(&Model { graph: Some(graph) }.encode_to_vec(), Path::new("/nowhere"), &facts)
+    }
+
+    fn message(graph: Graph) -> String {
+        parsed(graph).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn binds_caches_by_name_and_takes_symbolic_head_sizes_from_the_config() {
+        let signature = parsed(decoder()).unwrap();
+        assert_eq!(signature.cache[0].past, "past_key_values.0.key");
+        assert_eq!(signature.cache[1].present, "present.0.value");
+        assert_eq!((signature.cache[0].heads, signature.cache[0].head_dim, signature.vocab_size), (2, 16, 9));
+        assert_eq!(signature.cache_bytes_per_token(), 2 * 2 * 16 * 4);
+    }
+
+    #[test]
+    fn what_has_no_role_is_named() {
+        let mut graph = decoder();
+        graph.input.push(value("pixel_values", 1, &["b", "3"]));
+        assert!(message(graph).contains("'pixel_values'"));
+        let mut graph = decoder();
+        graph.output.retain(|o| o.name != "present.0.key");
+        assert!(message(graph).contains("past_key_values.0.key"));
+        let mut graph = decoder();
+        graph.output.retain(|o| o.name != "logits");
+        assert!(message(graph).contains("no output 'logits'"));
+        let mut graph = decoder();
+        graph.input.retain(|i| i.name != "input_ids");
+        assert!(message(graph).contains("'input_ids'"));
+    }
+
+    #[test]
+    fn hostile_sizes_are_refused() {
+        let mut graph = decoder();
+        graph.input[1] = value("past_key_values.0.value", 1, &["b", "99999999999", "p", "d"]);
+        assert!(message(graph).contains("num_key_value_heads"));
+        let mut graph = decoder();
+        graph.output[0] = value("logits", 1, &["b", "s", "9999999999"]);
+        assert!(message(graph).contains("vocabulary"));
+        let mut graph = decoder();
+        graph.input[1] = value("past_key_values.0.value", 1, &["b", "2"]);
+        assert!(message(graph).contains("2 axes"));
+        let mut graph = decoder();
+        graph.input[1] = value("past_key_values.99999999999999999999.key", 1, &["b", "2", "p", "d"]);
+        assert!(message(graph).contains("is not one of"));
+    }
+
+    fn with_external(entries: &[(&str, &str)]) -> Graph {
+        let external_data =
+            entries.iter().map(|(k, v)| Entry { key: (*k).to_owned(), value: (*v).to_owned() }).collect();
+        let tensor = Tensor { name: "w".to_owned(), external_data, ..Tensor::default() };
+        Graph { initializer: vec![tensor], ..decoder() }
+    }
+
+    #[test]
+    fn external_data_stays_in_its_folder_and_file() {
+        for location in ["/etc/passwd", "../weights", "a/../../b", "..", ""] {
+            let error = message(with_external(&[("location", location)]));
+            assert!(error.contains("leaves the model's folder"), "{location}: {error}");
+        }
+        assert!(message(with_external(&[("location", "missing.data")])).contains("'missing.data' cannot be read"));
+        assert!(message(with_external(&[("offset", "1")])).contains("no file name"));
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("w.data"), [0; 10]).unwrap();
+        let check = |offset: &str, length: &str| {
+            let graph = with_external(&[("location", "w.data"), ("offset", offset), ("length", length)]);
+            let facts = ConfigFacts { head_dim: Some(16), ..ConfigFacts::default() };
+            parse(&Model { graph: Some(graph) }.encode_to_vec(), folder.path(), &facts).map_err(|e| e.to_string())
+        };
+        assert!(check("2", "8").is_ok());
+        assert!(check("3", "8").unwrap_err().contains("outside 'w.data' of 10 bytes"));
+        assert!(check("18446744073709551615", "1").unwrap_err().contains("outside"));
+        assert!(check("-1", "1").unwrap_err().contains("expected a number"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_graph_are_an_error() {
+        for bytes in [&b""[..], b"\0\0\0", b"GGUF", &[0xff; 64]] {
+            assert!(parse(bytes, Path::new("."), &ConfigFacts::default()).is_err());
+        }
+    }
+}
