@@ -145,9 +145,14 @@ impl Runner {
             return stride;
         }
         let limit = self.max_positions.unwrap_or(usize::MAX).max(needed);
+        // A far limit is no promise that a row gets there: memory follows what is written.
+        let hint = hint.min(needed.saturating_add(AHEAD));
         needed.max(hint).max(stride.saturating_mul(2)).min(limit).max(self.signature.sliding_window)
     }
 }
+
+/// Columns allocated beyond what is needed at most, before caches double.
+const AHEAD: usize = 1024;
 
 /// The first position of a row's tokens that is kept; `seq` when none is.
 pub fn first_kept(input: &RowInput<'_>, seq: usize) -> usize {
