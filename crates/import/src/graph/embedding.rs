@@ -1,0 +1,55 @@
+//! Looking up embeddings: rows of an f32 table, or rows of packed integers that are dequantised on the way.
+//!
+//! The packed table is the very matrix that a tied output multiplies with, so it lies in the file once.
+
+use crate::onnx::proto::DataType;
+use crate::onnx::{Attribute, GraphBuilder};
+use crate::weights::NibbleWeights;
+
+/// Rows `ids [batch, sequence] int64` of an f32 table, `[batch, sequence, hidden]`.
+pub(super) fn look_up_floats(graph: &mut GraphBuilder, table: &str, ids: &str) -> String {
+    graph.op("/model/embed_tokens/Gather", "Gather", &[table, ids], &[])
+}
+
+/// Rows `ids [batch, sequence] int64` of a packed table as f32, `[batch, sequence, hidden]`.
+///
+/// Every value is exact: both halves times their scale and their sum fit into an f32 when the scale has 11 bits.
+pub(super) fn look_up_nibbles(graph: &mut GraphBuilder, table: &NibbleWeights, ids: &str) -> String {
+    let name = |part: &str| format!("/model/embed_tokens/{part}");
+    let blocks = (table.inputs / table.block) as i64;
+    let (groups, block) = (blocks * table.planes as i64, table.block as i64);
+    let last_axis = graph.ints(&[-1]);
+
+    let bytes = graph.op(&name("Gather"), "Gather", &[&table.packed, ids], &[]);
+    let bytes = graph.op(&name("Cast"), "Cast", &[&bytes], &[("to", Attribute::Int(DataType::Float as i64))]);
+    let (sixteenth, sixteen, eight) = (graph.float_scalar(0.0625), graph.float_scalar(16.0), graph.float_scalar(8.0));
+    let second = graph.op(&name("shifted"), "Mul", &[&bytes, &sixteenth], &[]);
+    let second = graph.op(&name("second"), "Floor", &[&second], &[]);
+    let above = graph.op(&name("above"), "Mul", &[&second, &sixteen], &[]);
+    let first = graph.op(&name("first"), "Sub", &[&bytes, &above], &[]);
+    let first = graph.op(&name("first/Unsqueeze"), "Unsqueeze", &[&first, &last_axis], &[]);
+    let second = graph.op(&name("second/Unsqueeze"), "Unsqueeze", &[&second, &last_axis], &[]);
+    let pairs = graph.op(&name("pairs"), "Concat", &[&first, &second], &[("axis", Attribute::Int(-1))]);
+    let by_block = graph.ints(&[0, 0, groups, block]);
+    let halves = graph.op(&name("halves"), "Reshape", &[&pairs, &by_block], &[]);
+    let halves = graph.op(&name("centred"), "Sub", &[&halves, &eight], &[]);
+
+    let scales = graph.op(&name("scales"), "Gather", &[&table.scales, ids], &[]);
+    let scales = graph.op(&name("scales/Unsqueeze"), "Unsqueeze", &[&scales, &last_axis], &[]);
+    let mut values = graph.op(&name("scaled"), "Mul", &[&halves, &scales], &[]);
+    if table.planes == 2 {
+        let by_plane = graph.ints(&[0, 0, 2, blocks, block]);
+        let planes = graph.op(&name("planes"), "Reshape", &[&values, &by_plane], &[]);
+        let axis = graph.ints(&[2]);
+        values = graph.op(&name("joined"), "ReduceSum", &[&planes, &axis], &[("keepdims", Attribute::Int(0))]);
+    }
+    if let Some(offsets) = &table.offsets {
+        let offsets = graph.op(&name("offsets"), "Gather", &[offsets, ids], &[("axis", Attribute::Int(1))]);
+        let order = [("perm", Attribute::Ints(vec![1, 2, 0]))];
+        let offsets = graph.op(&name("offsets/Transpose"), "Transpose", &[&offsets], &order);
+        let offsets = graph.op(&name("offsets/Unsqueeze"), "Unsqueeze", &[&offsets, &last_axis], &[]);
+        values = graph.op(&name("offset"), "Add", &[&values, &offsets], &[]);
+    }
+    let flat = graph.ints(&[0, 0, table.inputs as i64]);
+    graph.op(&name("values"), "Reshape", &[&values, &flat], &[])
+}

@@ -1,0 +1,14 @@
+//! The graph of a Llama-like decoder, shaped like those of ONNX Runtime GenAI's model builder.
+
+mod contract;
+mod decoder;
+mod embedding;
+mod projection;
+mod rope;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use contract::{Decoder, Rope, RopeScaling};
+pub use decoder::build;
+pub use projection::{Stored, WeightNote};
+pub use rope::rope_tables;

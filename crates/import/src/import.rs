@@ -1,0 +1,251 @@
+//! A checkpoint becomes a model folder.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use prost::Message;
+use unspool_core::{Error, Result};
+
+use crate::checkpoint::{Checkpoint, Role};
+use crate::folder::write_description;
+use crate::graph;
+use crate::onnx::{DataFile, GraphBuilder};
+use crate::weights::{Form, Requantised, Source};
+
+/// Name of the graph's file; its weights lie beside it with `.data` appended.
+const GRAPH: &str = "model.onnx";
+
+/// How weights are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Weights {
+    /// As the checkpoint has them, without loss; f32 where a graph cannot say its quantised values.
+    #[default]
+    Keep,
+    /// As f32, dequantised.
+    F32,
+    /// Requantised to 8 bits in blocks of 32.
+    Int8,
+    /// Requantised to 4 bits in blocks of 32.
+    Int4,
+}
+
+impl Weights {
+    /// The names that [`parse`](Self::parse) knows.
+    pub const NAMES: [&str; 4] = ["keep", "f32", "int8", "int4"];
+
+    /// The mode of a name.
+    ///
+    /// # Errors
+    ///
+    /// When it is none of [`NAMES`](Self::NAMES).
+    pub fn parse(name: &str) -> Result<Self> {
+        match name {
+            "keep" => Ok(Weights::Keep),
+            "f32" => Ok(Weights::F32),
+            "int8" => Ok(Weights::Int8),
+            "int4" => Ok(Weights::Int4),
+            other => Err(Error::invalid_input(format!(
+                "unknown kind of weights {other:?}, expected one of {}",
+                Self::NAMES.join(", ")
+            ))),
+        }
+    }
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Weights::Keep => "keep",
+            Weights::F32 => "f32",
+            Weights::Int8 => "int8",
+            Weights::Int4 => "int4",
+        }
+    }
+}
+
+/// How far an import is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Tensors written.
+    pub done: usize,
+    /// Tensors of the checkpoint.
+    pub total: usize,
+    /// The tensor written last.
+    pub tensor: &'a str,
+}
+
+/// Called after each tensor; an error ends the import, and nothing is left behind.
+pub type OnProgress = Box<dyn Fn(Progress<'_>) -> Result<()> + Send + Sync>;
+
+/// Settings of an import.
+#[derive(Default)]
+pub struct ImportOptions {
+    /// How weights are written.
+    pub weights: Weights,
+    /// Who is told how far it is.
+    pub progress: Option<OnProgress>,
+}
+
+impl fmt::Debug for ImportOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ImportOptions").field("weights", &self.weights).finish_non_exhaustive()
+    }
+}
+
+/// How one tensor was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorReport {
+    /// Hugging Face name.
+    pub name: String,
+    /// How the checkpoint stores it, by GGUF's name (`Q4_1`, `BF16`, ...).
+    pub stored: String,
+    /// How the graph says it.
+    pub form: Form,
+    /// Whether its values were rounded anew.
+    pub requantised: bool,
+}
+
+/// What an import did.
+#[derive(Clone, Debug)]
+pub struct ImportReport {
+    /// Architecture of the checkpoint.
+    pub architecture: String,
+    /// How weights were to be written.
+    pub weights: Weights,
+    /// Each tensor, in the order written.
+    pub tensors: Vec<TensorReport>,
+    /// Bytes of the file of weights.
+    pub bytes: u64,
+}
+
+impl fmt::Display for ImportReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |wanted: fn(&TensorReport) -> bool| self.tensors.iter().filter(|tensor| wanted(tensor)).count();
+        let quantised = |tensor: &TensorReport| matches!(tensor.form, Form::Nibbles(_));
+        let kept = count(|tensor| matches!(tensor.form, Form::Nibbles(_)) && !tensor.requantised);
+        let requantised = count(|tensor| tensor.requantised);
+        let floats = self.tensors.iter().filter(|tensor| !quantised(tensor)).count();
+        write!(f, "{} with {} tensors: ", self.architecture, self.tensors.len())?;
+        let mut parts = Vec::new();
+        if kept > 0 {
+            parts.push(format!("{kept} quantised ones kept without loss"));
+        }
+        if requantised > 0 {
+            parts.push(format!("{requantised} requantised to {}", self.weights.name()));
+        }
+        if floats > 0 {
+            parts.push(format!("{floats} as f32"));
+        }
+        let dequantised: Vec<&str> = self
+            .tensors
+            .iter()
+            .filter(|tensor| !quantised(tensor) && tensor.stored.starts_with('Q'))
+            .map(|tensor| tensor.name.as_str())
+            .collect();
+        match (dequantised.len(), dequantised.first()) {
+            (0, _) | (_, None) => {}
+            (1, Some(name)) => parts.push(format!("among them {name} dequantised")),
+            (more, Some(name)) => parts.push(format!("among them {more} dequantised ({name}, ...)")),
+        }
+        write!(f, "{}; {:.1} MB of weights", parts.join(", "), self.bytes as f64 / 1e6)
+    }
+}
+
+/// Makes a model folder `out` of the checkpoint at `checkpoint` (a `.gguf` file, a `.safetensors` file with its
+/// `config.json`, or a folder of one).
+///
+/// The folder holds `onnx/model.onnx` with `onnx/model.onnx.data`, `config.json`, `generation_config.json`,
+/// `tokenizer.json` and `tokenizer_config.json` (from a safetensors folder: those that it has). It appears whole or not at
+/// all: everything is written beside it and moved at the end. Memory stays bounded: large tensors pass in pieces.
+///
+/// ```no_run
+/// use unspool_import::{ImportOptions, Weights, import};
+/// let options = ImportOptions { weights: Weights::Keep, ..ImportOptions::default() };
+/// let report = import("SmolLM2.Q4_1.gguf".as_ref(), "smollm2".as_ref(), &options)?;
+/// println!("{report}");
+/// # Ok::<(), unspool_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// When the checkpoint is broken or not supported, `out` is there and not empty, writing fails, or the progress callback
+/// ends the import.
+pub fn import(checkpoint: &Path, out: &Path, options: &ImportOptions) -> Result<ImportReport> {
+    refuse_occupied(out)?;
+    let checkpoint = Checkpoint::open(checkpoint)?;
+    let io = |what: &'static str| move |cause| Error::io(what).at(out.display()).because(cause);
+    let parent = match out.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(parent).map_err(io("cannot create the folder to write into"))?;
+    // Dropping the guard removes what was written, except what was moved away by then.
+    let guard = tempfile::Builder::new()
+        .prefix(".unspool-import-")
+        .tempdir_in(parent)
+        .map_err(io("cannot create a temporary folder beside the folder to write"))?;
+    let work = guard.path().join("model");
+    fs::create_dir_all(work.join("onnx")).map_err(io("cannot create the folder to write"))?;
+
+    write_description(&checkpoint, &work)?;
+    let report = write_graph(&checkpoint, &work.join("onnx"), options)?;
+
+    if out.is_dir() {
+        fs::remove_dir(out).map_err(io("cannot replace the empty folder"))?;
+    }
+    fs::rename(&work, out).map_err(io("cannot move the finished folder into its place"))?;
+    Ok(report)
+}
+
+fn refuse_occupied(out: &Path) -> Result<()> {
+    let occupied = match fs::read_dir(out) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => out.symlink_metadata().is_ok(),
+    };
+    if occupied {
+        return Err(Error::invalid_input("is there already and not empty; remove it or choose another folder")
+            .at(out.display()));
+    }
+    Ok(())
+}
+
+fn write_graph(checkpoint: &Checkpoint, folder: &Path, options: &ImportOptions) -> Result<ImportReport> {
+    let (int4, int8) = (Requantised::int4(checkpoint), Requantised::int8(checkpoint));
+    let source: &dyn Source = match options.weights {
+        Weights::Int4 => &int4,
+        Weights::Int8 => &int8,
+        Weights::Keep | Weights::F32 => checkpoint,
+    };
+    let hyper = checkpoint.hyper()?;
+    let total = Role::all(hyper.layers).filter(|role| checkpoint.matrix(&role.hf_name()).is_some()).count();
+    let mut done = 0;
+    let mut written = |tensor: &str| {
+        done += 1;
+        options.progress.as_ref().map_or(Ok(()), |progress| progress(Progress { done, total, tensor }))
+    };
+    let data = DataFile::create(folder, &format!("{GRAPH}.data"))?;
+    let mut builder = GraphBuilder::new(checkpoint.architecture(), data);
+    let float = options.weights == Weights::F32;
+    let notes = graph::build(&mut builder, source, &hyper.decoder(), float, &mut written)
+        .map_err(|error| error.at(checkpoint.path().display()))?;
+    let bytes = builder.data_len();
+    let path = folder.join(GRAPH);
+    fs::write(&path, builder.finish()?.encode_to_vec())
+        .map_err(|cause| Error::io("cannot write the graph").at(path.display()).because(cause))?;
+
+    let requantised = matches!(options.weights, Weights::Int4 | Weights::Int8);
+    let mut tensors = Vec::with_capacity(notes.len());
+    for note in notes {
+        let tensor = Role::from_hf_name(&note.tensor).map(|role| checkpoint.tensor(role)).transpose()?.flatten();
+        tensors.push(TensorReport {
+            stored: tensor.map_or_else(String::new, |tensor| tensor.ggml_type().to_string()),
+            requantised: requantised && matches!(note.form, Form::Nibbles(_)),
+            name: note.tensor,
+            form: note.form,
+        });
+    }
+    Ok(ImportReport { architecture: checkpoint.architecture().to_owned(), weights: options.weights, tensors, bytes })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,8 @@
+//! Writing ONNX: the protobuf messages, the graph under construction, and the file of weights beside it.
+
+mod builder;
+mod data;
+pub mod proto;
+
+pub use builder::{Attribute, Dim, GraphBuilder};
+pub use data::{DataFile, Region};
