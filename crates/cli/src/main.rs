@@ -1,2 +1,37 @@
-//! The `unspool` command line.
-fn main() {}
+//! The unspool command line: `unspool demo` answers a question with a real model, `unspool generate` continues prompts,
+//! `unspool chat` talks, `unspool inspect` tells what a model is, `unspool import` turns a checkpoint into a model folder.
+
+mod args;
+mod batch;
+mod commands;
+mod failure;
+mod fetch;
+mod interrupt;
+mod print;
+
+use std::process::ExitCode;
+
+use failure::Failure;
+
+fn main() -> ExitCode {
+    interrupt::install();
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let matches = match args::command::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return args::command::explain(&error),
+    };
+    match matches.subcommand() {
+        Some(("demo", matches)) => commands::demo::run(matches),
+        Some(("generate", matches)) => commands::generate::run(matches),
+        Some(("chat", matches)) => commands::chat::run(matches),
+        Some(("inspect", matches)) => commands::inspect::run(matches),
+        Some(("import", matches)) => commands::import::run(matches),
+        _ => Err(Failure::usage("a command is needed; see `unspool --help`")),
+    }
+}

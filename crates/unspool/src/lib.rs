@@ -1,1 +1,68 @@
-//! Under construction.
+//! Unspool: the whole of Hugging Face `generate()` in Rust, without Python.
+//!
+//! This crate is the face of the house: it joins a model (an ONNX graph, or a checkpoint that is imported first), its
+//! tokenizer, its chat template and its generation settings into a [`Pipeline`].
+//!
+//! ```no_run
+//! use unspool::{Call, Flow};
+//!
+//! # fn main() -> unspool::Result<()> {
+//! let pipeline = unspool::open("models/smollm2")?;
+//!
+//! // One prompt or many; every field of Python's GenerationConfig by its own name.
+//! let call = Call::new().set("max_new_tokens", 40)?;
+//! let answers = pipeline.generate(["Roses are red,", "Once upon a time"], &call)?;
+//! for answer in &answers.answers {
+//!     println!("{}", answer.texts[0]);
+//! }
+//!
+//! // The text while it is written.
+//! pipeline.stream("The sea is", &call, &mut |_row: usize, piece: &str| {
+//!     print!("{piece}");
+//!     Flow::Continue
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A conversation keeps its cache between turns: [`Pipeline::conversation`]. Rules, criteria and sinks of your own go
+//! through [`Pipeline::generate_ids`]. Any implementation of [`Model`] can take the place of a graph:
+//! [`Pipeline::from_parts`].
+//!
+//! What the parts are made of: [`unspool_core`] (ids in, ids out), [`unspool_onnx`] (graphs and engines),
+//! [`unspool_import`] (checkpoints) and [`unspool_tasks`] (text).
+
+pub mod cache;
+pub mod call;
+pub mod conversation;
+pub mod open;
+pub mod pipeline;
+pub mod prompt;
+pub mod text;
+
+pub use cache::cache_folder;
+pub use call::{Call, Own, random_seed};
+pub use conversation::{Conversation, Turn};
+pub use open::OpenOptions;
+pub use pipeline::{Answer, Answers, Pipeline};
+pub use prompt::{Prompt, Prompts};
+pub use text::TextSink;
+
+pub use unspool_core::config::{self, GenerationConfig};
+pub use unspool_core::stop::{self, FinishReason};
+pub use unspool_core::stream::{self, Flow, TokenEvent, TokenSink};
+pub use unspool_core::{
+    Error, ErrorKind, Model, PromptOutput, Result, Row, Sequence, Session, Settings, Timing, TokenId, processor,
+};
+pub use unspool_import::{ImportOptions, ImportReport, Weights, import};
+pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};
+pub use unspool_tasks::{ChatTemplate, Message, Shown, Tokenizer};
+
+/// Opens a model with the usual options: a model folder, a `.gguf` file or a safetensors checkpoint.
+///
+/// # Errors
+///
+/// As [`Pipeline::open`].
+pub fn open(path: impl AsRef<std::path::Path>) -> Result<Pipeline> {
+    Pipeline::open(path, &OpenOptions::default())
+}

@@ -1,0 +1,149 @@
+//! The whole command line.
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Args, Command, value_parser};
+
+use super::fields;
+use super::model::{ModelArgs, RunArgs, WeightsArg};
+use super::prompts::PromptArgs;
+use crate::failure::Failure;
+use crate::print::out;
+
+/// Every command with its arguments.
+pub fn command() -> Command {
+    Command::new("unspool")
+        .about("Hugging Face generate() in Rust: give it a model, get the tokens that Python would give")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands([demo(), generate(), chat(), inspect(), import()])
+}
+
+fn demo() -> Command {
+    let question = Arg::new("question").value_name("QUESTION").help("What to ask [default: the capital of France]");
+    let command = Command::new("demo").about("Fetch a small model once and let it answer a question").arg(question);
+    fields::add(RunArgs::augment_args(command))
+}
+
+fn generate() -> Command {
+    let command = Command::new("generate").about("Continue one or many prompts");
+    let command = PromptArgs::augment_args(ModelArgs::augment_args(command)).args([
+        Arg::new("out")
+            .long("out")
+            .value_name("FILE")
+            .value_parser(value_parser!(std::path::PathBuf))
+            .help("Write JSON lines to FILE, whole or not at all; a run that was cut goes on where it stopped")
+            .help_heading("Prompts"),
+        Arg::new("batch-size")
+            .long("batch-size")
+            .value_name("N")
+            .value_parser(value_parser!(u32).range(1..=65_536))
+            .help("Prompts that run together [default: 8 with --prompts, else all]")
+            .help_heading("Prompts"),
+        Arg::new("json")
+            .long("json")
+            .action(ArgAction::SetTrue)
+            .help("Print one JSON object a line and prompt")
+            .help_heading("Output"),
+        Arg::new("logprobs")
+            .long("logprobs")
+            .action(ArgAction::SetTrue)
+            .help("Add the log-probability of each new token to the JSON")
+            .help_heading("Output"),
+        seed(),
+    ]);
+    fields::add(command)
+}
+
+fn chat() -> Command {
+    let command = Command::new("chat")
+        .about("Talk with a model; /help lists what a line may be")
+        .arg(Arg::new("system").long("system").value_name("TEXT").help("The system's message").help_heading("Prompts"));
+    fields::add(ModelArgs::augment_args(command).arg(seed()))
+}
+
+fn seed() -> Arg {
+    Arg::new("seed")
+        .long("seed")
+        .value_name("N")
+        .value_parser(value_parser!(u64))
+        .help("Where the random draws start; the same seed gives the same tokens [default: random]")
+        .help_heading("Generation")
+}
+
+fn inspect() -> Command {
+    let command = Command::new("inspect").about("Tell what a model is and how it would run").args([
+        Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object").help_heading("Output"),
+        Arg::new("tokens")
+            .long("tokens")
+            .value_name("N")
+            .value_parser(value_parser!(u64))
+            .help("Tokens to tell the size of the cache for [default: the maximum positions]")
+            .help_heading("Output"),
+    ]);
+    fields::add(ModelArgs::augment_args(command))
+}
+
+fn import() -> Command {
+    Command::new("import").about("Turn a GGUF or safetensors checkpoint into a model folder").args([
+        Arg::new("checkpoint")
+            .value_name("CHECKPOINT")
+            .required(true)
+            .value_parser(value_parser!(std::path::PathBuf))
+            .help("A .gguf file, a .safetensors file, or a folder with a safetensors checkpoint"),
+        Arg::new("out")
+            .value_name("OUT")
+            .required(true)
+            .value_parser(value_parser!(std::path::PathBuf))
+            .help("The folder to write; it must not exist or be empty"),
+        Arg::new("weights")
+            .long("weights")
+            .value_parser(value_parser!(WeightsArg))
+            .default_value("keep")
+            .help("keep the checkpoint's own values, write f32, or requantise to int8 or int4"),
+    ])
+}
+
+/// Help and version go to standard output; anything else is a wrong command line, told in one line.
+///
+/// # Errors
+///
+/// [`Failure::Usage`] for a wrong command line.
+pub fn explain(error: &clap::Error) -> Result<(), Failure> {
+    let text = error.render().to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return out::write(&text),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            return Err(Failure::usage(
+                "a command is needed (demo, generate, chat, inspect or import); see `unspool --help`",
+            ));
+        }
+        _ => {}
+    }
+    let told: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    let told = told.join(" ");
+    let told = told.strip_prefix("error: ").unwrap_or(&told);
+    Err(Failure::Usage(format!("{told}; see `unspool --help`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_well_formed() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_flag_is_one_line() {
+        let error = command().try_get_matches_from(["unspool", "generate", "m", "--maxnewtokens", "3"]).unwrap_err();
+        let Err(Failure::Usage(message)) = explain(&error) else { panic!("not a usage error") };
+        assert!(message.contains("--maxnewtokens") && !message.contains('\n'), "{message}");
+    }
+}

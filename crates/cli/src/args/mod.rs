@@ -1,0 +1,6 @@
+//! The command line: what can be said, and what it means.
+
+pub mod command;
+pub mod fields;
+pub mod model;
+pub mod prompts;

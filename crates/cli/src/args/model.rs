@@ -1,0 +1,127 @@
+//! Arguments that say which model is used and how it is run.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use unspool::{EngineChoice, OpenOptions, Weights};
+
+use crate::failure::Failure;
+use crate::fetch::choice::Kind;
+use crate::fetch::hub::{self, HubId};
+
+/// Which model.
+#[derive(Args, Clone, Debug)]
+pub struct ModelArgs {
+    /// A model folder, a .gguf file, a folder with a safetensors checkpoint, or a Hub id (org/name).
+    #[arg(value_name = "MODEL")]
+    pub model: String,
+
+    /// Branch, tag or commit of a Hub id [default: main].
+    #[arg(long, value_name = "REVISION", help_heading = "Model")]
+    pub revision: Option<String>,
+
+    /// Which graph of the model: fp32, fp16, q4, int8, ... picks onnx/model_q4.onnx and the like.
+    #[arg(long, value_name = "DTYPE", help_heading = "Model")]
+    pub dtype: Option<String>,
+
+    /// How the model is run.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// How a model is run.
+#[derive(Args, Clone, Debug)]
+pub struct RunArgs {
+    /// The engine: rten is built in; ort is ONNX Runtime, found at run time; auto takes ort when it is there.
+    #[arg(long, value_enum, default_value_t = Engine::Auto, help_heading = "Model")]
+    pub engine: Engine,
+
+    /// Threads of the engine [default: the physical cores].
+    #[arg(long, value_name = "N", help_heading = "Model", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+
+    /// How a checkpoint (.gguf, safetensors) is imported: keep leaves its own quantised values as they are.
+    #[arg(long, value_enum, default_value_t = WeightsArg::Keep, help_heading = "Model")]
+    pub weights: WeightsArg,
+}
+
+/// `--engine`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// ONNX Runtime when it is found, else rten.
+    Auto,
+    /// The built-in engine.
+    Rten,
+    /// ONNX Runtime.
+    Ort,
+}
+
+/// `--weights`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WeightsArg {
+    /// The checkpoint's own values.
+    Keep,
+    /// 32-bit floats.
+    F32,
+    /// Requantised to 8 bits.
+    Int8,
+    /// Requantised to 4 bits.
+    Int4,
+}
+
+impl From<WeightsArg> for Weights {
+    fn from(weights: WeightsArg) -> Self {
+        match weights {
+            WeightsArg::Keep => Weights::Keep,
+            WeightsArg::F32 => Weights::F32,
+            WeightsArg::Int8 => Weights::Int8,
+            WeightsArg::Int4 => Weights::Int4,
+        }
+    }
+}
+
+impl RunArgs {
+    /// The options to open a model with.
+    pub fn options(&self) -> OpenOptions {
+        let engine = match self.engine {
+            Engine::Auto => EngineChoice::Auto,
+            Engine::Rten => EngineChoice::Rten,
+            Engine::Ort => EngineChoice::Ort,
+        };
+        OpenOptions {
+            engine,
+            threads: self.threads.map(usize::from),
+            weights: self.weights.into(),
+            ..OpenOptions::default()
+        }
+    }
+}
+
+impl ModelArgs {
+    /// The options to open the model with.
+    pub fn options(&self) -> OpenOptions {
+        OpenOptions { dtype: self.dtype.clone(), ..self.run.options() }
+    }
+
+    /// Where the model is on this machine; a Hub id is fetched.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such path and no such model on the Hub.
+    pub fn path(&self) -> Result<PathBuf, Failure> {
+        let path = Path::new(&self.model);
+        if path.exists() {
+            if self.revision.is_some() {
+                return Err(Failure::usage(format!("--revision is for Hub ids, and {} is a path", self.model)));
+            }
+            return Ok(path.to_path_buf());
+        }
+        match HubId::parse(&self.model, self.revision.as_deref()) {
+            Some(id) => Ok(hub::fetch(&id, self.dtype.as_deref(), Kind::Any)?),
+            None => Err(Failure::Error(unspool::Error::invalid_input(format!(
+                "there is no model at {}; give a model folder, a .gguf file or a Hub id such as org/name",
+                self.model
+            )))),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Arguments that say what the model is asked.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use clap::Args;
+use unspool::{Error, Message, Prompt};
+
+use crate::batch::read;
+use crate::failure::Failure;
+
+/// What the model is asked.
+#[derive(Args, Clone, Debug)]
+pub struct PromptArgs {
+    /// Texts to go on from; - reads one from standard input (without its last line's end).
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Vec<String>,
+
+    /// Token ids in place of text: [[1,2,3],[4,5]] is a batch of two prompts.
+    #[arg(long, value_name = "JSON", help_heading = "Prompts", conflicts_with_all = ["prompt", "prompts", "chat"])]
+    pub ids: Option<String>,
+
+    /// Prompts from a file of JSON lines: a string, {"prompt": ...}, {"ids": ...} or {"messages": ...} each.
+    #[arg(long, value_name = "FILE", help_heading = "Prompts", conflicts_with = "prompt")]
+    pub prompts: Option<PathBuf>,
+
+    /// Put each text into the model's chat template, as a user's message.
+    #[arg(long, help_heading = "Prompts")]
+    pub chat: bool,
+
+    /// The system's message of the chat template; implies --chat.
+    #[arg(long, value_name = "TEXT", help_heading = "Prompts", conflicts_with_all = ["ids", "raw"])]
+    pub system: Option<String>,
+
+    /// Take each text exactly as it is: no chat template and no special tokens around it.
+    #[arg(long, help_heading = "Prompts", conflicts_with = "chat")]
+    pub raw: bool,
+}
+
+impl PromptArgs {
+    /// The prompts, in order.
+    ///
+    /// # Errors
+    ///
+    /// When there are none, or their JSON is broken.
+    pub fn read(&self) -> Result<Vec<Prompt>, Failure> {
+        let mut prompts = if let Some(path) = &self.prompts {
+            read::lines(path)?
+        } else if let Some(json) = &self.ids {
+            read::ids(json)?
+        } else if self.prompt.is_empty() {
+            return Err(Failure::usage("there is no prompt; give a text, - for standard input, --ids or --prompts"));
+        } else {
+            self.prompt.iter().map(|text| text_or_stdin(text).map(Prompt::Text)).collect::<Result<_, _>>()?
+        };
+        for prompt in &mut prompts {
+            if let Prompt::Text(text) = prompt {
+                let text = std::mem::take(text);
+                *prompt = self.shaped(text);
+            }
+        }
+        Ok(prompts)
+    }
+
+    fn shaped(&self, text: String) -> Prompt {
+        if self.raw {
+            return Prompt::Raw(text);
+        }
+        if !self.chat && self.system.is_none() {
+            return Prompt::Text(text);
+        }
+        let system = self.system.iter().map(|text| Message::new("system", text.as_str()));
+        Prompt::Messages(system.chain([Message::new("user", text.as_str())]).collect())
+    }
+}
+
+fn text_or_stdin(text: &str) -> Result<String, Failure> {
+    if text != "-" {
+        return Ok(text.to_string());
+    }
+    let mut text = String::new();
+    std::io::stdin()
+        .lock()
+        .read_to_string(&mut text)
+        .map_err(|error| Error::io("standard input could not be read as text").because(error))?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,4 @@
+//! Many prompts: reading them from a file of JSON lines, and a result file that survives a cut.
+
+pub mod read;
+pub mod results;

@@ -1,0 +1,128 @@
+//! Prompts from JSON.
+
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::Value;
+use unspool::{Error, Message, Prompt, Result, TokenId};
+
+/// Prompts of a file of JSON lines: a string, `{"prompt": "..."}`, `{"ids": [...]}` or `{"messages": [...]}` each. Empty
+/// lines are passed over. `-` is standard input.
+///
+/// # Errors
+///
+/// When the file cannot be read or a line is none of these; the message names the line.
+pub fn lines(path: &Path) -> Result<Vec<Prompt>> {
+    let mut text = String::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().lock().read_to_string(&mut text)
+    } else {
+        std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text))
+    };
+    read.map_err(|error| Error::io("the prompts could not be read").at(path.display()).because(error))?;
+    let prompts: Vec<Prompt> = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+        .map(|(index, line)| prompt(line).map_err(|error| error.at(format!("{}, line {}", path.display(), index + 1))))
+        .collect::<Result<_>>()?;
+    if prompts.is_empty() {
+        return Err(Error::invalid_input("the file holds no prompts").at(path.display()));
+    }
+    Ok(prompts)
+}
+
+/// Prompts of `--ids`: `[[1,2,3],[4,5]]`, or one prompt `[1,2,3]`.
+///
+/// # Errors
+///
+/// When `json` is no list of token ids or of such lists.
+pub fn ids(json: &str) -> Result<Vec<Prompt>> {
+    let expected = || Error::invalid_input("--ids must be JSON such as [[1,2,3],[4,5]]");
+    let value: Value = serde_json::from_str(json).map_err(|error| expected().because(error))?;
+    let Value::Array(items) = value else { return Err(expected()) };
+    if items.is_empty() {
+        return Err(Error::invalid_input("--ids holds no prompt"));
+    }
+    if items.iter().all(Value::is_number) {
+        return Ok(vec![Prompt::Ids(token_ids(Value::Array(items))?)]);
+    }
+    items.into_iter().map(|item| token_ids(item).map(Prompt::Ids)).collect()
+}
+
+fn prompt(line: &str) -> Result<Prompt> {
+    let value: Value = serde_json::from_str(line).map_err(|error| Error::invalid_input("not JSON").because(error))?;
+    let mut object = match value {
+        Value::String(text) => return Ok(Prompt::Text(text)),
+        Value::Object(object) => object,
+        _ => return Err(Error::invalid_input(EXPECTED)),
+    };
+    let found = ["prompt", "ids", "messages"].map(|key| object.remove(key));
+    match found {
+        [Some(Value::String(text)), None, None] => Ok(Prompt::Text(text)),
+        [None, Some(ids), None] => token_ids(ids).map(Prompt::Ids),
+        [None, None, Some(messages)] => {
+            let messages: Vec<Message> = serde_json::from_value(messages)
+                .map_err(|error| Error::invalid_input("messages are not a list of {role, content}").because(error))?;
+            Ok(Prompt::Messages(messages))
+        }
+        _ => Err(Error::invalid_input(EXPECTED)),
+    }
+}
+
+const EXPECTED: &str = "expected a string, {\"prompt\": \"...\"}, {\"ids\": [...]} or {\"messages\": [...]}";
+
+fn token_ids(value: Value) -> Result<Vec<TokenId>> {
+    serde_json::from_value(value).map_err(|error| Error::invalid_input("not a list of token ids").because(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("prompts.jsonl");
+        std::fs::write(&path, text).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn reads_every_kind_of_line() {
+        let (_folder, path) = file(
+            "\"a\"\n{\"prompt\":\"b\"}\n\n{\"ids\":[1,2]}\n{\"messages\":[{\"role\":\"user\",\"content\":\"c\"}]}\n",
+        );
+        let prompts = lines(&path).unwrap();
+        assert!(matches!(
+            &prompts[..],
+            [Prompt::Text(a), Prompt::Text(b), Prompt::Ids(ids), Prompt::Messages(messages)]
+                if a == "a" && b == "b" && ids == &[1, 2] && messages.len() == 1
+        ));
+    }
+
+    #[test]
+    fn names_the_bad_line() {
+        for bad in ["{", "7", "{\"prompt\":3}", "{\"prompt\":\"a\",\"ids\":[1]}", "{\"ids\":[-1]}", "{\"ids\":[1.5]}"] {
+            let (_folder, path) = file(&format!("\"fine\"\n{bad}\n"));
+            let message = lines(&path).unwrap_err().to_string();
+            assert!(message.contains("line 2"), "{bad}: {message}");
+        }
+    }
+
+    #[test]
+    fn refuses_deep_nesting_and_an_empty_file() {
+        let (_folder, path) = file(&"[".repeat(1_000_000));
+        assert!(lines(&path).is_err());
+        let (_folder, path) = file("\n\n");
+        assert!(lines(&path).is_err());
+    }
+
+    #[test]
+    fn reads_one_prompt_or_several_of_ids() {
+        assert_eq!(ids("[1,2]").unwrap().len(), 1);
+        assert_eq!(ids("[[1,2],[3]]").unwrap().len(), 2);
+        for bad in ["", "{}", "[]", "[[1],2]", "[\"a\"]", "[4294967296]"] {
+            assert!(ids(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `unspool demo`: a real model answers a question.
+
+use clap::{ArgMatches, FromArgMatches};
+use serde_json::Value;
+use unspool::{Call, GenerationConfig, Message, OpenOptions, Prompt, Timing, cache_folder};
+
+use super::notice;
+use crate::args::fields;
+use crate::args::model::RunArgs;
+use crate::failure::Failure;
+use crate::fetch;
+use crate::interrupt;
+use crate::print::out;
+use crate::print::streamed::Ordered;
+
+const QUESTION: &str = "What is the capital of France?";
+
+/// Tokens of an answer when nobody says how many.
+const ANSWER: usize = 256;
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the model can be fetched from nowhere, or the engine fails.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let run = RunArgs::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;
+    let question = matches.get_one::<String>("question").map_or(QUESTION, String::as_str);
+    let mut config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
+    if config.value("max_new_tokens").is_none() && config.value("max_length").is_none() {
+        config.set("max_new_tokens", ANSWER.into())?;
+    }
+    let cache = cache_folder()?;
+    let model = fetch::demo::fetch(&cache)?;
+    let pipeline = notice::open(&model, &OpenOptions { cache: Some(cache), ..run.options() })?;
+    notice::say(&format!("> {question}"));
+    let listening = interrupt::listen();
+    let mut sink = Ordered::default();
+    let prompt = Prompt::Messages(vec![Message::new("user", question)]);
+    let answers = pipeline.stream(prompt, &Call { config, ..Call::new() }, &mut sink);
+    sink.result()?;
+    let answers = answers?;
+    notice::warn(&answers.warnings);
+    let engine = pipeline.description().map_or_else(String::new, |description| {
+        let threads = if description.threads == 1 { "thread" } else { "threads" };
+        format!("engine {} {}, {} {threads}", description.engine, description.engine_version, description.threads)
+    });
+    out::line(&format!("\n{}; {engine}", speed(&answers.timing)))?;
+    if listening.pressed() { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Tokens and tokens a second of a prompt and its answer.
+pub fn speed(timing: &Timing) -> String {
+    let rate = |tokens: usize, seconds: f64| if seconds > 0.0 { tokens as f64 / seconds } else { 0.0 };
+    // The first token of the answer comes out of the prompt's last step.
+    let decoded = timing.new_tokens.saturating_sub(1);
+    format!(
+        "prompt {} tokens, {:.1} tokens/s; answer {} tokens, {:.1} tokens/s",
+        timing.prompt_tokens,
+        rate(timing.prompt_tokens, timing.prompt_s),
+        timing.new_tokens,
+        rate(decoded, timing.decode_s)
+    )
+}

@@ -1,0 +1,193 @@
+//! `unspool generate`: prompts go in, texts or JSON lines come out.
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgMatches, FromArgMatches};
+use serde_json::{Value, json};
+use unspool::{
+    Answers, Call, FinishReason, Flow, GenerationConfig, Own, Pipeline, TokenEvent, TokenId, TokenSink, random_seed,
+};
+
+use super::notice;
+use crate::args::fields;
+use crate::args::model::ModelArgs;
+use crate::args::prompts::PromptArgs;
+use crate::batch::results::{Results, earlier_run};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::print::json::{Answer, line};
+use crate::print::streamed::Ordered;
+use crate::print::{out, progress};
+
+/// Prompts of a file that run together when nobody says how many.
+const BATCH: usize = 8;
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When an argument, a prompt or the model is not usable, the engine fails, or the user stops it.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let usage = |error: clap::Error| Failure::usage(error.to_string());
+    let model = ModelArgs::from_arg_matches(matches).map_err(usage)?;
+    let prompt_args = PromptArgs::from_arg_matches(matches).map_err(usage)?;
+    let target = matches.get_one::<PathBuf>("out");
+    let as_json = matches.get_flag("json") || target.is_some();
+    let call = Call {
+        config: GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?,
+        seed: matches.get_one::<u64>("seed").copied(),
+        logprobs: matches.get_flag("logprobs"),
+        ..Call::new()
+    };
+    check_outputs(&call, as_json)?;
+    let prompts = prompt_args.read()?;
+    let batch = match matches.get_one::<u32>("batch-size") {
+        Some(size) => usize::try_from(*size).unwrap_or(BATCH),
+        None if prompt_args.prompts.is_some() => BATCH,
+        None => prompts.len(),
+    };
+
+    let path = model.path()?;
+    let pipeline = notice::open(&path, &model.options())?;
+    let ids = pipeline.check(pipeline.encode_all(&prompts)?, &call)?;
+    let (settings, warnings) = pipeline.settings(&call)?;
+    notice::warn(&warnings);
+    let mut work = Work { pipeline: &pipeline, ids, call, batch };
+    if settings.do_sample {
+        work.call.seed = Some(work.call.seed.or(earlier_seed(target)?).unwrap_or_else(random_seed));
+    }
+    match target {
+        Some(target) => {
+            let path = path.canonicalize().unwrap_or(path);
+            let run = json!({
+                "model": path.to_string_lossy(),
+                "dtype": model.dtype,
+                "weights": format!("{:?}", model.run.weights).to_lowercase(),
+                "seed": work.call.seed,
+                "logprobs": work.call.logprobs,
+                "settings": work.call.config.to_json(),
+            });
+            work.to_file(target, &run)
+        }
+        None if as_json => work.to_json(),
+        None => work.to_text(),
+    }
+}
+
+/// What only JSON can show is refused without it.
+fn check_outputs(call: &Call, as_json: bool) -> Result<(), Failure> {
+    let wanted = [
+        ("--logprobs", call.logprobs),
+        ("--output-scores", call.config.bool("output_scores") == Some(true)),
+        ("--output-logits", call.config.bool("output_logits") == Some(true)),
+    ];
+    match wanted.iter().find(|(_, wanted)| *wanted && !as_json) {
+        Some((flag, _)) => Err(Failure::usage(format!("{flag} needs --json or --out to be shown"))),
+        None => Ok(()),
+    }
+}
+
+/// The seed of a partial result, so that a run that drew at random goes on with the same draws.
+fn earlier_seed(target: Option<&PathBuf>) -> Result<Option<u64>, Failure> {
+    let Some(target) = target else { return Ok(None) };
+    Ok(earlier_run(target)?.and_then(|run| run.get("seed").and_then(Value::as_u64)))
+}
+
+struct Work<'a> {
+    pipeline: &'a Pipeline,
+    ids: Vec<Vec<TokenId>>,
+    call: Call,
+    batch: usize,
+}
+
+impl Work<'_> {
+    /// Batches from prompt `from` on, with the index of their first prompt.
+    fn batches(&self, from: usize) -> impl Iterator<Item = (usize, Vec<Vec<TokenId>>)> + '_ {
+        let batch = self.batch.max(1);
+        let rest = self.ids.get(from..).unwrap_or_default();
+        rest.chunks(batch).enumerate().map(move |(index, ids)| (from + index * batch, ids.to_vec()))
+    }
+
+    fn call_from(&self, first: usize) -> Call {
+        Call { first_prompt: first, ..self.call.clone() }
+    }
+
+    fn to_text(&self) -> Result<(), Failure> {
+        for (first, ids) in self.batches(0) {
+            let listening = interrupt::listen();
+            let mut sink = Ordered::default();
+            let answers = self.pipeline.stream_ids(ids, &self.call_from(first), &mut sink);
+            sink.result()?;
+            answers?;
+            if listening.pressed() {
+                return Err(Failure::Interrupted);
+            }
+        }
+        Ok(())
+    }
+
+    fn to_json(&self) -> Result<(), Failure> {
+        for (first, ids) in self.batches(0) {
+            let listening = interrupt::listen();
+            let answers =
+                self.pipeline.generate_ids(ids, &self.call_from(first), Own::new(), Some(&mut UntilPressed))?;
+            for line in lines(first, &answers) {
+                out::line(&line)?;
+            }
+            if listening.pressed() {
+                return Err(Failure::Interrupted);
+            }
+        }
+        Ok(())
+    }
+
+    fn to_file(&self, target: &Path, run: &Value) -> Result<(), Failure> {
+        let mut results = Results::open(target, run, &self.ids)?;
+        let bar = progress::prompts(self.ids.len() as u64, results.done() as u64);
+        for (first, ids) in self.batches(results.done()) {
+            let listening = interrupt::listen();
+            let answers =
+                self.pipeline.generate_ids(ids, &self.call_from(first), Own::new(), Some(&mut UntilPressed))?;
+            if listening.pressed() {
+                bar.abandon();
+                notice::say(&format!(
+                    "stopped after {} of {} prompts; the same command goes on there",
+                    results.done(),
+                    self.ids.len()
+                ));
+                return Err(Failure::Interrupted);
+            }
+            results.add(&lines(first, &answers))?;
+            bar.set_position(results.done() as u64);
+        }
+        bar.finish_and_clear();
+        Ok(results.finish()?)
+    }
+}
+
+fn lines(first: usize, answers: &Answers) -> Vec<String> {
+    let numbered = answers.answers.iter().enumerate();
+    numbered
+        .map(|(index, answer)| {
+            line(&Answer {
+                index: first + index,
+                prompt_ids: &answer.prompt_ids,
+                output: &answer.output,
+                texts: &answer.texts,
+                timing: &answers.timing,
+                seed: answers.seed,
+            })
+        })
+        .collect()
+}
+
+/// A sink that only hears Ctrl-C.
+struct UntilPressed;
+
+impl TokenSink for UntilPressed {
+    fn put(&mut self, _event: &TokenEvent) -> Flow {
+        if interrupt::pressed() { Flow::Stop } else { Flow::Continue }
+    }
+
+    fn end(&mut self, _row: usize, _reason: &FinishReason) {}
+}

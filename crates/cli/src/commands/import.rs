@@ -1,0 +1,33 @@
+//! `unspool import`: a checkpoint becomes a model folder.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::ArgMatches;
+use unspool::{Error, ImportOptions, Weights};
+
+use super::notice;
+use crate::args::model::WeightsArg;
+use crate::failure::Failure;
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the checkpoint cannot be imported, or OUT holds something already.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let path = |name: &str| matches.get_one::<PathBuf>(name).cloned().unwrap_or_default();
+    let (checkpoint, out) = (path("checkpoint"), path("out"));
+    let weights: Weights = matches.get_one::<WeightsArg>("weights").copied().unwrap_or(WeightsArg::Keep).into();
+    if !checkpoint.exists() {
+        return Err(Error::io("there is no such checkpoint").at(checkpoint.display()).into());
+    }
+    if fs::read_dir(&out).map_or(out.exists(), |mut entries| entries.next().is_some()) {
+        return Err(Error::invalid_input("this is there already; give a folder that does not exist or is empty")
+            .at(out.display())
+            .into());
+    }
+    let report = unspool::import(&checkpoint, &out, &ImportOptions { weights, ..ImportOptions::default() })?;
+    notice::say(&format!("Imported {} to {} ({report})", checkpoint.display(), out.display()));
+    Ok(())
+}

@@ -1,0 +1,9 @@
+//! The commands, one file each.
+
+pub mod chat;
+pub mod demo;
+pub mod generate;
+pub mod import;
+pub mod inspect;
+pub mod notice;
+pub mod spoken;

@@ -1,0 +1,45 @@
+//! How a command ends when it does not succeed.
+
+use std::process::ExitCode;
+
+use unspool::Error;
+
+/// The end of a command that did not succeed.
+#[derive(Debug)]
+pub enum Failure {
+    /// The command line itself is wrong: exit code 2.
+    Usage(String),
+    /// Something failed: exit code 1.
+    Error(Error),
+    /// The user interrupted: exit code 130, as shells expect after Ctrl-C.
+    Interrupted,
+    /// The reader of the output went away; nothing to say.
+    Quiet,
+}
+
+impl Failure {
+    /// A wrong command line.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Failure::Usage(message.into())
+    }
+
+    /// Tells the user, in one line on standard error, and gives the exit code.
+    pub fn report(self) -> ExitCode {
+        let (message, code) = match self {
+            Failure::Usage(message) => (message, 2),
+            Failure::Error(error) => (error.to_string(), 1),
+            Failure::Interrupted => return ExitCode::from(130),
+            Failure::Quiet => return ExitCode::SUCCESS,
+        };
+        // One line, whatever a file or a library put into the message.
+        let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("error: {message}\n").as_bytes());
+        ExitCode::from(code)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}

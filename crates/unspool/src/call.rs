@@ -1,0 +1,113 @@
+//! What one call asks for beside its prompts.
+
+use serde_json::Value;
+use unspool_core::Result;
+use unspool_core::config::GenerationConfig;
+use unspool_core::processor::Processor;
+use unspool_core::stop::Criterion;
+use unspool_tasks::Shown;
+
+/// The settings of one call. They stand above the model's own and the defaults.
+///
+/// ```
+/// use unspool::Call;
+///
+/// let call = Call::new().set("max_new_tokens", 40)?.set("temperature", 0.7)?.set("do_sample", true)?.seed(1);
+/// assert_eq!(call.config.int("max_new_tokens"), Some(40));
+/// assert!(Call::new().set("temprature", 0.7).is_err());
+/// # Ok::<(), unspool::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// Generation fields by their Python names.
+    pub config: GenerationConfig,
+    /// Seed of the draws; without one a sampling call takes a random one and tells it in
+    /// [`Answers::seed`](crate::Answers::seed).
+    pub seed: Option<u64>,
+    /// Whether to give the log-probability of every new token.
+    pub logprobs: bool,
+    /// Index of the first prompt in a larger whole, when many prompts are run in several calls: each then has the draws
+    /// it would have in one call.
+    pub first_prompt: usize,
+    /// Whether texts show the stop string that ended them; Python does.
+    pub shown: Shown,
+}
+
+impl Call {
+    /// Nothing set: the model's own settings and the defaults.
+    pub fn new() -> Self {
+        Call::default()
+    }
+
+    /// The fields of a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// When it is no object, or a field has the wrong type.
+    pub fn from_json(json: &Value) -> Result<Self> {
+        Ok(Call { config: GenerationConfig::from_json(json)?, ..Call::default() })
+    }
+
+    /// Sets one generation field by its Python name.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such field, or the value has the wrong type.
+    pub fn set(mut self, name: &str, value: impl Into<Value>) -> Result<Self> {
+        self.config.set(name, value.into())?;
+        Ok(self)
+    }
+
+    /// Sets [`seed`](Call::seed).
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Sets [`logprobs`](Call::logprobs).
+    #[must_use]
+    pub fn logprobs(mut self, logprobs: bool) -> Self {
+        self.logprobs = logprobs;
+        self
+    }
+}
+
+/// The caller's own rules and criteria; they run after the built ones, as in Python.
+#[derive(Default)]
+pub struct Own {
+    /// Rules over scores.
+    pub processors: Vec<Box<dyn Processor>>,
+    /// Criteria that end rows.
+    pub criteria: Vec<Box<dyn Criterion>>,
+}
+
+impl Own {
+    /// Nothing of one's own.
+    pub fn new() -> Self {
+        Own::default()
+    }
+
+    /// Adds a rule.
+    #[must_use]
+    #[doc(alias = "logits_processor")]
+    pub fn processor(mut self, processor: impl Processor + 'static) -> Self {
+        self.processors.push(Box::new(processor));
+        self
+    }
+
+    /// Adds a criterion.
+    #[must_use]
+    #[doc(alias = "stopping_criteria")]
+    pub fn criterion(mut self, criterion: impl Criterion + 'static) -> Self {
+        self.criteria.push(Box::new(criterion));
+        self
+    }
+}
+
+/// A seed that nobody chose.
+pub fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    // JSON readers keep integers exactly up to 2^53.
+    RandomState::new().hash_one(std::time::SystemTime::now()) >> 11
+}

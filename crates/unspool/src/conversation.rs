@@ -1,0 +1,165 @@
+//! A conversation whose cache is kept between turns.
+
+use unspool_core::decode::KeptSession;
+use unspool_core::generate::generate_kept;
+use unspool_core::stop::FinishReason;
+use unspool_core::{Error, Result, Sequence, Timing, TokenId};
+use unspool_tasks::{Message, Shown, StopHold};
+
+use crate::call::{Call, Own};
+use crate::pipeline::Pipeline;
+use crate::text::{Streamed, TextSink};
+
+/// Turns between a person and a model. Of each turn only the new tokens are run.
+///
+/// ```no_run
+/// use unspool::{Call, Flow, OpenOptions, Pipeline};
+///
+/// let pipeline = Pipeline::open("models/smollm2", &OpenOptions::default())?;
+/// let mut conversation = pipeline.conversation(Call::new().set("max_new_tokens", 100)?);
+/// let turn = conversation.say("What is the capital of France?", &mut |_row: usize, piece: &str| {
+///     print!("{piece}");
+///     Flow::Continue
+/// })?;
+/// println!("\n{} tokens", turn.timing.new_tokens);
+/// # Ok::<(), unspool::Error>(())
+/// ```
+pub struct Conversation<'p> {
+    pipeline: &'p Pipeline,
+    messages: Vec<Message>,
+    call: Call,
+    kept: Option<KeptSession>,
+    told: Told,
+}
+
+/// The text and tokens that the model has seen or written.
+#[derive(Debug, Default)]
+struct Told {
+    text: String,
+    ids: Vec<TokenId>,
+}
+
+/// One answer.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// The answer's text.
+    pub text: String,
+    /// Why it ended.
+    pub finish: FinishReason,
+    /// Its tokens and what else was asked for.
+    pub sequence: Sequence,
+    /// Where the time went; `prompt_tokens` counts only what had to be run.
+    pub timing: Timing,
+    /// One line per setting that had no effect as it was combined.
+    pub warnings: Vec<String>,
+}
+
+impl Pipeline {
+    /// Begins a conversation with the model's chat template.
+    pub fn conversation(&self, call: Call) -> Conversation<'_> {
+        let call = Call { shown: Shown::Cut, ..call };
+        Conversation { pipeline: self, messages: Vec::new(), call, kept: None, told: Told::default() }
+    }
+}
+
+impl<'p> Conversation<'p> {
+    /// The messages so far.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// The settings of the turns to come.
+    pub fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// Changes one generation field for the turns to come; a value that cannot be honoured changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such field, or its value cannot be honoured.
+    pub fn set(&mut self, name: &str, value: serde_json::Value) -> Result<Vec<String>> {
+        let mut call = self.call.clone();
+        call.config.set(name, value)?;
+        let (settings, warnings) = self.pipeline.settings(&call)?;
+        if settings.num_return_sequences > 1 {
+            return Err(Error::unsupported(
+                "num_return_sequences above 1 is not for conversations; each turn is one answer",
+            ));
+        }
+        self.call = call;
+        Ok(warnings)
+    }
+
+    /// Begins anew with this system message, or without one.
+    pub fn set_system(&mut self, text: Option<&str>) {
+        self.messages = text.map(|text| Message::new("system", text)).into_iter().collect();
+    }
+
+    /// Begins anew; the system message stays.
+    pub fn reset(&mut self) {
+        self.messages.retain(|message| message.role == "system");
+    }
+
+    /// Says `text` and gives the answer, told to `sink` while it is written. A turn that fails leaves the conversation as
+    /// it was.
+    ///
+    /// # Errors
+    ///
+    /// When the chat template refuses the messages, the conversation is longer than the model's positions, or the engine
+    /// fails.
+    pub fn say(&mut self, text: &str, sink: &mut dyn TextSink) -> Result<Turn> {
+        self.messages.push(Message::new("user", text));
+        let turn = self.answer(sink);
+        match &turn {
+            Ok(turn) => self.messages.push(Message::new("assistant", turn.text.as_str())),
+            Err(_) => {
+                self.messages.pop();
+            }
+        }
+        turn
+    }
+
+    fn answer(&mut self, sink: &mut dyn TextSink) -> Result<Turn> {
+        let (settings, warnings) = self.pipeline.settings(&self.call)?;
+        let text = self.pipeline.render(&self.messages)?;
+        let prompt = self.tokens(&text)?;
+        let stop_strings = settings.stop_strings.clone();
+        let mut streamed = Streamed::new(self.pipeline.tokenizer()?, &stop_strings, self.call.shown, sink);
+        let (request, _) =
+            self.pipeline.request(vec![prompt.clone()], settings, &self.call, Own::default(), Some(&mut streamed));
+        let output = generate_kept(self.pipeline.model(), &mut self.kept, request)?;
+        let sequence = output.prompts.into_iter().next().and_then(|prompt| prompt.sequences.into_iter().next());
+        let sequence = sequence.ok_or_else(|| Error::engine("the generation gave no sequence"))?;
+        let stops = StopHold::new(stop_strings);
+        let shown = self.pipeline.text(&sequence, self.call.shown, &stops).unwrap_or_default();
+        let tokenizer = self.pipeline.tokenizer()?;
+        self.told = Told { text: text + &tokenizer.decode(&sequence.ids, false), ids: prompt };
+        self.told.ids.extend_from_slice(&sequence.ids);
+        Ok(Turn { text: shown, finish: sequence.finish.clone(), sequence, timing: output.timing, warnings })
+    }
+
+    /// The tokens of the rendered conversation. Where it goes on from what was told before, only the rest is encoded: the
+    /// answer's own tokens stay, also where the tokenizer would have split its text in another way.
+    fn tokens(&self, text: &str) -> Result<Vec<TokenId>> {
+        let tokenizer = self.pipeline.tokenizer()?;
+        let whole = tokenizer.encode(text, false)?;
+        let Some(rest) = text.strip_prefix(&self.told.text).filter(|_| !self.told.text.is_empty()) else {
+            return Ok(whole);
+        };
+        let mut ids = self.told.ids.clone();
+        ids.extend(tokenizer.encode(rest, false)?);
+        let held: &[TokenId] = self.kept.as_ref().map_or(&[], KeptSession::tokens);
+        let shared = |ids: &[TokenId]| ids.iter().zip(held).take_while(|(a, b)| a == b).count();
+        Ok(if shared(&ids) > shared(&whole) { ids } else { whole })
+    }
+}
+
+impl std::fmt::Debug for Conversation<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conversation")
+            .field("messages", &self.messages)
+            .field("call", &self.call)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,131 @@
+//! From a path to something that can be run: what is there, and an import when it needs one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use unspool_core::{Error, Result};
+use unspool_import::Weights;
+use unspool_onnx::EngineChoice;
+
+use crate::cache::{cache_folder, import_once};
+
+/// How a model is opened.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// The engine that runs the graph.
+    pub engine: EngineChoice,
+    /// Threads of the engine; the physical cores by default.
+    pub threads: Option<usize>,
+    /// Which graph of the folder: `q4` is `onnx/model_q4.onnx`, and so on.
+    pub dtype: Option<String>,
+    /// How a checkpoint is imported.
+    pub weights: Weights,
+    /// Where imported checkpoints are kept; [`cache_folder`] by default.
+    pub cache: Option<PathBuf>,
+}
+
+/// What a path holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Found {
+    /// A folder with an ONNX graph, or the graph itself.
+    Graph(PathBuf),
+    /// A checkpoint that must be imported: a file, or a folder with safetensors.
+    Checkpoint(PathBuf),
+}
+
+/// The model folder of `path`: itself when it has (or is) a graph, else the import of the checkpoint it is or holds, made
+/// now or found in the cache. `tell` hears of an import.
+///
+/// # Errors
+///
+/// When there is nothing that can be run at `path`, or the import fails.
+pub fn model_folder(path: &Path, options: &OpenOptions, tell: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+    match look(path)? {
+        Found::Graph(folder) => Ok(folder),
+        Found::Checkpoint(checkpoint) => {
+            let cache = match &options.cache {
+                Some(cache) => cache.clone(),
+                None => cache_folder()?,
+            };
+            import_once(&checkpoint, options.weights, &cache, tell)
+        }
+    }
+}
+
+fn look(path: &Path) -> Result<Found> {
+    let metadata = fs::metadata(path)
+        .map_err(|error| Error::io("there is no model at this path").at(path.display()).because(error))?;
+    if !metadata.is_dir() {
+        return match ending(path).as_str() {
+            "gguf" | "safetensors" => Ok(Found::Checkpoint(path.to_path_buf())),
+            "onnx" => Ok(Found::Graph(path.to_path_buf())),
+            _ => Err(Error::invalid_input(
+                "this file is no model; expected a model folder, a .gguf, .onnx or a .safetensors file",
+            )
+            .at(path.display())),
+        };
+    }
+    if !with_ending(path, "onnx").is_empty() || !with_ending(&path.join("onnx"), "onnx").is_empty() {
+        return Ok(Found::Graph(path.to_path_buf()));
+    }
+    if !with_ending(path, "safetensors").is_empty() {
+        return Ok(Found::Checkpoint(path.to_path_buf()));
+    }
+    match with_ending(path, "gguf").as_slice() {
+        [one] => Ok(Found::Checkpoint(one.clone())),
+        [] => Err(Error::invalid_input(
+            "this folder holds no model; expected an ONNX graph (model.onnx or onnx/model.onnx), a safetensors \
+             checkpoint or a .gguf file",
+        )
+        .at(path.display())),
+        many => Err(Error::invalid_input(format!("this folder holds {} .gguf files; give one of them", many.len()))
+            .at(path.display())),
+    }
+}
+
+fn ending(path: &Path) -> String {
+    path.extension().unwrap_or_default().to_string_lossy().to_lowercase()
+}
+
+fn with_ending(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| ending(path) == end).collect();
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, b"").unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn a_graph_comes_before_a_checkpoint() {
+        let both = folder(&["onnx/model.onnx", "model.safetensors"]);
+        assert_eq!(look(both.path()).unwrap(), Found::Graph(both.path().to_path_buf()));
+        let plain = folder(&["model.safetensors"]);
+        assert_eq!(look(plain.path()).unwrap(), Found::Checkpoint(plain.path().to_path_buf()));
+        let gguf = folder(&["a.gguf"]);
+        assert_eq!(look(gguf.path()).unwrap(), Found::Checkpoint(gguf.path().join("a.gguf")));
+    }
+
+    #[test]
+    fn says_what_is_missing() {
+        let empty = folder(&["README.md", "a.txt"]);
+        assert!(look(empty.path()).unwrap_err().to_string().contains("holds no model"));
+        assert!(look(&empty.path().join("a.txt")).unwrap_err().to_string().contains("no model"));
+        assert!(look(&empty.path().join("nothing")).unwrap_err().to_string().contains("no model at this path"));
+        let two = folder(&["a.gguf", "b.gguf"]);
+        assert!(look(two.path()).unwrap_err().to_string().contains("2 .gguf files"));
+    }
+}

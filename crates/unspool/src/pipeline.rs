@@ -1,0 +1,358 @@
+//! A model with everything around it: prompts in, texts out.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use unspool_core::config::{GenerationConfig, Layers, ModelFacts, Resolved, Settings, from_folder_json};
+use unspool_core::generate::{Request, generate};
+use unspool_core::stop::FinishReason;
+use unspool_core::stream::TokenSink;
+use unspool_core::{Error, Model, PromptOutput, Result, Sequence, Timing, TokenId, Vocabulary};
+use unspool_onnx::folder::root_of;
+use unspool_onnx::{Description, EngineSupport, OnnxModel, OnnxOptions};
+use unspool_tasks::{ChatTemplate, Message, RenderOptions, Shown, StopHold, Tokenizer};
+
+use crate::call::{Call, Own, random_seed};
+use crate::open::{OpenOptions, model_folder};
+use crate::prompt::{Prompt, Prompts};
+use crate::text::{Streamed, TextSink};
+
+/// The largest JSON file of settings that is read, in bytes.
+const MAX_CONFIG_BYTES: u64 = 16 << 20;
+
+/// A model, its tokenizer, its chat template and its generation settings.
+///
+/// Cheap to share between threads; every call opens its own session.
+pub struct Pipeline {
+    model: Arc<dyn Model>,
+    tokenizer: std::result::Result<Tokenizer, String>,
+    template: std::result::Result<ChatTemplate, String>,
+    layers: Layers,
+    graph: Option<OnnxModel>,
+}
+
+/// What was written for the prompts of a call.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    /// One entry per prompt, in order.
+    pub answers: Vec<Answer>,
+    /// Where the time went.
+    pub timing: Timing,
+    /// The seed of the draws, when tokens were drawn.
+    pub seed: Option<u64>,
+    /// One line per setting that had no effect as it was combined.
+    pub warnings: Vec<String>,
+}
+
+impl Answers {
+    /// The text of the first sequence of the first prompt.
+    pub fn text(&self) -> &str {
+        self.answers.first().and_then(|answer| answer.texts.first()).map_or("", String::as_str)
+    }
+}
+
+/// What was written for one prompt.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The prompt's tokens.
+    pub prompt_ids: Vec<TokenId>,
+    /// The text of each sequence, without special tokens; empty when the model has no tokenizer.
+    pub texts: Vec<String>,
+    /// The new tokens and what else was asked for.
+    pub output: PromptOutput,
+}
+
+impl Pipeline {
+    /// Opens a model folder, or a checkpoint that is imported first.
+    ///
+    /// # Errors
+    ///
+    /// When there is no model at `path`, or it cannot be read, imported or loaded.
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        Pipeline::open_telling(path.as_ref(), options, &mut |_| {})
+    }
+
+    /// As [`open`](Pipeline::open); `tell` hears one line about each slow or surprising step.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Pipeline::open).
+    pub fn open_telling(path: &Path, options: &OpenOptions, tell: &mut dyn FnMut(&str)) -> Result<Self> {
+        let graph = model_folder(path, options, tell)?;
+        let folder = if graph.is_dir() { graph.clone() } else { root_of(&graph) };
+        let generation_config = read_text(&folder.join("generation_config.json"))?;
+        let config = read_text(&folder.join("config.json"))?;
+        let defaults = from_folder_json(generation_config.as_deref(), config.as_deref())
+            .map_err(|error| error.at(folder.display()))?;
+        let tokenizer = Tokenizer::from_folder(&folder);
+        let tokenizer = match tokenizer {
+            Ok(tokenizer) => Ok(tokenizer),
+            // Ids can be generated from without a tokenizer; a broken one is an error at once.
+            Err(error) if !folder.join("tokenizer.json").exists() => Err(error.to_string()),
+            Err(error) => return Err(error),
+        };
+        // A model without a chat template, or with a broken one, still goes on from texts and ids.
+        let template = ChatTemplate::from_folder(&folder).map_err(|error| error.to_string());
+        let model = OnnxModel::open(
+            &graph,
+            &OnnxOptions { engine: options.engine, threads: options.threads, dtype: options.dtype.clone() },
+        )?;
+        Ok(Pipeline {
+            model: Arc::new(model.clone()),
+            tokenizer,
+            template,
+            layers: Layers::new(defaults),
+            graph: Some(model),
+        })
+    }
+
+    /// A pipeline over any model, for instance a scripted one.
+    pub fn from_parts(model: Arc<dyn Model>, tokenizer: Option<Tokenizer>, defaults: GenerationConfig) -> Self {
+        Pipeline {
+            model,
+            tokenizer: tokenizer.ok_or_else(|| "the pipeline was made without a tokenizer; give token ids".to_string()),
+            template: Err("the pipeline was made without a chat template; generate from plain text instead".to_string()),
+            layers: Layers::new(defaults),
+            graph: None,
+        }
+    }
+
+    /// The same pipeline with another chat template.
+    #[must_use]
+    pub fn with_chat_template(mut self, template: ChatTemplate) -> Self {
+        self.template = Ok(template);
+        self
+    }
+
+    /// The model itself.
+    pub fn model(&self) -> &dyn Model {
+        &*self.model
+    }
+
+    /// What the graph declares and how it is run; `None` for a pipeline made of parts.
+    pub fn description(&self) -> Option<&Description> {
+        self.graph.as_ref().map(OnnxModel::description)
+    }
+
+    /// Which engines load the graph; this takes as long as opening it. Empty for a pipeline made of parts.
+    pub fn engine_support(&self) -> Vec<EngineSupport> {
+        self.graph.as_ref().map(OnnxModel::engine_support).unwrap_or_default()
+    }
+
+    /// The tokenizer.
+    ///
+    /// # Errors
+    ///
+    /// When the model has none; the message says what to do.
+    pub fn tokenizer(&self) -> Result<&Tokenizer> {
+        self.tokenizer.as_ref().map_err(|why| Error::invalid_input(why.clone()))
+    }
+
+    /// The chat template.
+    ///
+    /// # Errors
+    ///
+    /// When the model has none.
+    pub fn chat_template(&self) -> Result<&ChatTemplate> {
+        self.template.as_ref().map_err(|why| Error::invalid_input(why.clone()))
+    }
+
+    /// The tokens of a prompt.
+    ///
+    /// # Errors
+    ///
+    /// When text or messages cannot be encoded.
+    pub fn encode(&self, prompt: &Prompt) -> Result<Vec<TokenId>> {
+        match prompt {
+            Prompt::Ids(ids) => Ok(ids.clone()),
+            Prompt::Text(text) => self.tokenizer()?.encode(text, true),
+            Prompt::Raw(text) => self.tokenizer()?.encode(text, false),
+            Prompt::Messages(messages) => self.tokenizer()?.encode(&self.render(messages)?, false),
+        }
+    }
+
+    /// The text of a conversation, ready for the assistant's answer.
+    ///
+    /// # Errors
+    ///
+    /// When there is no chat template, or it refuses the messages.
+    #[doc(alias = "apply_chat_template")]
+    pub fn render(&self, messages: &[Message]) -> Result<String> {
+        let options = RenderOptions { add_generation_prompt: true, ..RenderOptions::default() };
+        self.chat_template()?.render(messages, &options)
+    }
+
+    /// Every generation field in force for `call`, and where it came from.
+    pub fn resolve(&self, call: &Call) -> Resolved {
+        self.layers.with_call(call.config.clone())
+    }
+
+    /// The checked settings of `call`, and one line per setting that has no effect.
+    ///
+    /// # Errors
+    ///
+    /// When a setting cannot be honoured.
+    pub fn settings(&self, call: &Call) -> Result<(Settings, Vec<String>)> {
+        let facts = ModelFacts { vocab_size: self.model.vocab_size(), max_positions: self.model.max_positions() };
+        Settings::resolve(&self.resolve(call), &facts)
+    }
+
+    /// Writes on from one or many prompts.
+    ///
+    /// # Errors
+    ///
+    /// When a setting or a prompt is not usable, or the engine fails.
+    pub fn generate(&self, prompts: impl Prompts, call: &Call) -> Result<Answers> {
+        let ids = self.encode_all(&prompts.into_prompts())?;
+        self.generate_ids(ids, call, Own::default(), None)
+    }
+
+    /// As [`generate`](Pipeline::generate); `sink` is told the text while it is written.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Pipeline::generate); and when the model has no tokenizer.
+    pub fn stream(&self, prompts: impl Prompts, call: &Call, sink: &mut dyn TextSink) -> Result<Answers> {
+        let ids = self.encode_all(&prompts.into_prompts())?;
+        self.stream_ids(ids, call, sink)
+    }
+
+    /// The tokens of every prompt.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be encoded; the place is the prompt's index.
+    pub fn encode_all(&self, prompts: &[Prompt]) -> Result<Vec<Vec<TokenId>>> {
+        let numbered = prompts.iter().enumerate();
+        numbered
+            .map(|(index, prompt)| self.encode(prompt).map_err(|error| error.at(format!("prompt {index}"))))
+            .collect()
+    }
+
+    /// Checks prompts before anything runs, and gives an empty one the model's own first token.
+    ///
+    /// # Errors
+    ///
+    /// An empty prompt without such a token, an id outside the vocabulary, a prompt longer than the model's positions or
+    /// without room for a new token; the place is the prompt's index.
+    pub fn check(&self, ids: Vec<Vec<TokenId>>, call: &Call) -> Result<Vec<Vec<TokenId>>> {
+        let (settings, _) = self.settings(call)?;
+        let checked = ids.into_iter().enumerate().map(|(index, ids)| {
+            let ids = begun(ids, &settings);
+            self.check_one(&ids, &settings).map_err(|error| error.at(format!("prompt {index}")))?;
+            Ok(ids)
+        });
+        checked.collect()
+    }
+
+    fn check_one(&self, ids: &[TokenId], settings: &Settings) -> Result<()> {
+        let vocab = self.model.vocab_size();
+        if ids.is_empty() {
+            return Err(Error::invalid_input(
+                "the prompt is empty and the model names no bos_token_id to begin with; give at least one token",
+            ));
+        }
+        if let Some(id) = ids.iter().find(|id| usize::try_from(**id).is_ok_and(|id| id >= vocab)) {
+            return Err(Error::invalid_input(format!("id {id} is outside the vocabulary of {vocab} entries")));
+        }
+        if let Some(positions) = self.model.max_positions().filter(|positions| ids.len() > *positions) {
+            return Err(Error::invalid_input(format!(
+                "the prompt has {} tokens and the model takes at most {positions} positions; shorten the prompt",
+                ids.len()
+            )));
+        }
+        settings.max_length_for(ids.len()).map(|_| ())
+    }
+
+    /// As [`stream`](Pipeline::stream), from token ids.
+    ///
+    /// # Errors
+    ///
+    /// As [`stream`](Pipeline::stream).
+    pub fn stream_ids(&self, ids: Vec<Vec<TokenId>>, call: &Call, sink: &mut dyn TextSink) -> Result<Answers> {
+        let (settings, _) = self.settings(call)?;
+        let mut streamed = Streamed::new(self.tokenizer()?, &settings.stop_strings, call.shown, sink);
+        self.generate_ids(ids, call, Own::default(), Some(&mut streamed))
+    }
+
+    /// The whole door: token ids, the caller's own rules and criteria, and a sink for tokens.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Pipeline::generate).
+    pub fn generate_ids(
+        &self,
+        ids: Vec<Vec<TokenId>>,
+        call: &Call,
+        own: Own,
+        sink: Option<&mut dyn TokenSink>,
+    ) -> Result<Answers> {
+        let (settings, warnings) = self.settings(call)?;
+        let prompts: Vec<Vec<TokenId>> = ids.into_iter().map(|ids| begun(ids, &settings)).collect();
+        let stops = StopHold::new(settings.stop_strings.clone());
+        let (request, seed) = self.request(prompts.clone(), settings, call, own, sink);
+        let output = generate(&*self.model, request)?;
+        let answers = prompts.into_iter().zip(output.prompts).map(|(prompt_ids, output)| Answer {
+            texts: output.sequences.iter().filter_map(|sequence| self.text(sequence, call.shown, &stops)).collect(),
+            prompt_ids,
+            output,
+        });
+        Ok(Answers { answers: answers.collect(), timing: output.timing, seed, warnings })
+    }
+
+    /// A request of the core, and the seed it draws with.
+    pub(crate) fn request<'a>(
+        &self,
+        prompts: Vec<Vec<TokenId>>,
+        settings: Settings,
+        call: &Call,
+        own: Own,
+        sink: Option<&'a mut dyn TokenSink>,
+    ) -> (Request<'a>, Option<u64>) {
+        let seed = settings.do_sample.then(|| call.seed.unwrap_or_else(random_seed));
+        let mut request = Request::new(prompts, settings);
+        request.seed = seed.unwrap_or(0);
+        request.first_row = call.first_prompt;
+        request.logprobs = call.logprobs;
+        request.processors = own.processors;
+        request.criteria = own.criteria;
+        request.vocabulary =
+            self.tokenizer.as_ref().ok().map(|tokenizer| Arc::new(tokenizer.clone()) as Arc<dyn Vocabulary>);
+        request.sink = sink;
+        (request, seed)
+    }
+
+    /// The text of a sequence; `None` without a tokenizer.
+    pub(crate) fn text(&self, sequence: &Sequence, shown: Shown, stops: &StopHold) -> Option<String> {
+        let text = self.tokenizer.as_ref().ok()?.decode(&sequence.ids, true);
+        let cut = shown == Shown::Cut && sequence.finish == FinishReason::StopString;
+        Some(if cut { stops.cut(&text).to_string() } else { text })
+    }
+}
+
+/// An empty prompt begins with the model's own first token, when it names one.
+fn begun(ids: Vec<TokenId>, settings: &Settings) -> Vec<TokenId> {
+    if ids.is_empty() { settings.bos_token_id.into_iter().collect() } else { ids }
+}
+
+/// A small text file; `None` when it is not there.
+fn read_text(path: &Path) -> Result<Option<String>> {
+    let failed = |error| Error::io("this file could not be read").at(path.display()).because(error);
+    match fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+        Ok(metadata) if metadata.len() > MAX_CONFIG_BYTES => Err(Error::invalid_model(format!(
+            "this file has {} bytes, expected at most {MAX_CONFIG_BYTES}",
+            metadata.len()
+        ))
+        .at(path.display())),
+        Ok(_) => fs::read_to_string(path).map(Some).map_err(failed),
+    }
+}
+
+impl std::fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pipeline").field("description", &self.description()).finish_non_exhaustive()
+    }
+}

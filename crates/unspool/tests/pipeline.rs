@@ -1,0 +1,147 @@
+//! The face over a scripted model and a real tokenizer.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use unspool::{
+    Call, ChatTemplate, ErrorKind, FinishReason, Flow, GenerationConfig, Own, Pipeline, Prompt, Row, TextSink, TokenId,
+    Tokenizer,
+};
+use unspool_testing::ScriptedModel;
+
+/// The vocabulary of the tokenizer below.
+const VOCAB: usize = 300;
+
+fn tokenizer() -> Tokenizer {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/models/gpt2");
+    Tokenizer::from_folder(&folder).unwrap()
+}
+
+fn pipeline(model: ScriptedModel) -> Pipeline {
+    let template = "{% for message in messages %}<{{ message.role }}>{{ message.content }}\n{% endfor %}\
+                    {% if add_generation_prompt %}<assistant>{% endif %}";
+    let defaults = GenerationConfig::from_json_str(r#"{"max_new_tokens": 6}"#).unwrap();
+    Pipeline::from_parts(Arc::new(model), Some(tokenizer()), defaults)
+        .with_chat_template(ChatTemplate::new(template).unwrap())
+}
+
+fn hashed() -> Pipeline {
+    pipeline(ScriptedModel::hashed(VOCAB))
+}
+
+#[derive(Default)]
+struct Told {
+    texts: Vec<String>,
+    ends: Vec<(usize, FinishReason)>,
+}
+
+impl TextSink for Told {
+    fn text(&mut self, row: usize, piece: &str) -> Flow {
+        self.texts.resize(self.texts.len().max(row + 1), String::new());
+        self.texts[row].push_str(piece);
+        Flow::Continue
+    }
+
+    fn end(&mut self, row: usize, reason: &FinishReason) {
+        self.ends.push((row, reason.clone()));
+    }
+}
+
+#[test]
+fn streams_the_text_that_is_returned() {
+    let mut told = Told::default();
+    let call = Call::new().set("do_sample", true).unwrap().set("num_return_sequences", 2).unwrap().seed(3);
+    let answers = hashed().stream(["the river", "she read the old letter"], &call, &mut told).unwrap();
+    let texts: Vec<String> = answers.answers.iter().flat_map(|answer| answer.texts.clone()).collect();
+    assert_eq!(texts.len(), 4);
+    assert_eq!(told.texts, texts);
+    assert_eq!(told.ends.len(), 4);
+    assert_eq!(answers.seed, Some(3));
+}
+
+#[test]
+fn a_prompt_has_the_same_draws_in_one_call_and_in_several() {
+    let call = Call::new().set("do_sample", true).unwrap().seed(5);
+    let prompts = vec![vec![1, 2], vec![3], vec![4, 5, 6]];
+    let whole = hashed().generate(prompts.clone(), &call).unwrap();
+    for (index, prompt) in prompts.into_iter().enumerate() {
+        let part = Call { first_prompt: index, ..call.clone() };
+        let alone = hashed().generate(Prompt::Ids(prompt), &part).unwrap();
+        assert_eq!(alone.answers[0].output, whole.answers[index].output);
+    }
+}
+
+#[test]
+fn sampling_without_a_seed_tells_the_seed_it_took() {
+    let call = Call::new().set("do_sample", true).unwrap();
+    let first = hashed().generate("the river", &call).unwrap();
+    let again = hashed().generate("the river", &call.clone().seed(first.seed.unwrap())).unwrap();
+    assert_eq!(first.text(), again.text());
+    assert_eq!(hashed().generate("the river", &Call::new()).unwrap().seed, None);
+}
+
+#[test]
+fn a_rule_of_the_callers_own_has_its_effect() {
+    let only_seven = |_: &Row<'_>, scores: &mut [f32]| -> unspool::Result<()> {
+        scores.iter_mut().enumerate().for_each(|(id, score)| *score = if id == 7 { 0.0 } else { f32::NEG_INFINITY });
+        Ok(())
+    };
+    let answers = hashed().generate_ids(vec![vec![1]], &Call::new(), Own::new().processor(only_seven), None).unwrap();
+    assert_eq!(answers.answers[0].output.sequences[0].ids, [7; 6]);
+}
+
+#[test]
+fn prompts_are_checked_before_anything_runs() {
+    let pipeline = hashed();
+    let check = |ids: Vec<TokenId>| pipeline.check(vec![vec![1], ids], &Call::new());
+    assert!(check(vec![2]).is_ok());
+    for bad in [vec![], vec![VOCAB as TokenId]] {
+        let error = check(bad).unwrap_err();
+        assert_eq!((error.kind(), error.place()), (ErrorKind::InvalidInput, Some("prompt 1")));
+    }
+    let short = self::pipeline(ScriptedModel::hashed(VOCAB).with_max_positions(4));
+    assert!(short.check(vec![vec![1; 5]], &Call::new()).unwrap_err().to_string().contains("4 positions"));
+}
+
+#[test]
+fn a_pipeline_without_a_tokenizer_takes_ids_and_refuses_texts() {
+    let pipeline = Pipeline::from_parts(Arc::new(ScriptedModel::hashed(VOCAB)), None, GenerationConfig::default());
+    let answers = pipeline.generate(Prompt::Ids(vec![1]), &Call::new()).unwrap();
+    assert!(answers.answers[0].texts.is_empty());
+    assert!(pipeline.generate("text", &Call::new()).is_err());
+}
+
+#[test]
+fn a_turn_runs_only_what_is_new() {
+    let model = ScriptedModel::hashed(VOCAB);
+    let log = model.log().clone();
+    let pipeline = pipeline(model);
+    let mut conversation = pipeline.conversation(Call::new());
+    conversation.set_system(Some("be brief"));
+    let mut lengths = Vec::new();
+    for text in ["the river runs to the sea", "she read the old letter", "where is the key?"] {
+        let turn = conversation.say(text, &mut Told::default()).unwrap();
+        lengths.push(turn.timing.prompt_tokens);
+    }
+    // Every token of the conversation ran once, but for the last one of the last answer.
+    let run: usize = log.steps().iter().flatten().map(Vec::len).sum();
+    assert_eq!(run, lengths.iter().sum::<usize>() + 3 * 5);
+    assert_eq!(conversation.messages().len(), 7);
+    let whole = pipeline.encode(&Prompt::Messages(conversation.messages().to_vec())).unwrap().len();
+    assert!(
+        lengths[1] < lengths[0] + 6 && lengths[2] < lengths[0] + 6 && whole > 2 * lengths[0],
+        "{lengths:?} {whole}"
+    );
+}
+
+#[test]
+fn a_turn_that_fails_leaves_the_conversation_as_it_was() {
+    let pipeline = pipeline(ScriptedModel::hashed(VOCAB).with_max_positions(20));
+    let mut conversation = pipeline.conversation(Call::new());
+    assert!(conversation.say(&"very long ".repeat(100), &mut Told::default()).is_err());
+    assert!(conversation.messages().is_empty());
+    assert!(conversation.set("num_beams", 4.into()).is_err());
+    assert!(conversation.set("temprature", 4.into()).is_err());
+    conversation.set("top_k", 4.into()).unwrap();
+    assert_eq!(conversation.call().config.int("top_k"), Some(4));
+}
