@@ -1,0 +1,125 @@
+//! A recorded call, asked of Unspool.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+use unspool_core::config::{GenerationConfig, Layers, ModelFacts, from_folder_json};
+use unspool_core::{Error, ErrorKind, Model, Request, Result, Settings, generate};
+use unspool_tasks::Tokenizer;
+
+use crate::compare::{Answer, AnswerRow, first_difference};
+use crate::engine::Engine;
+use crate::golden::{Case, Golden};
+use crate::verdict::Verdict;
+
+/// The seed of sampling cases; their one drawn token is not compared.
+const SEED: u64 = 0;
+
+/// The verdicts of one model folder on one engine, in the order of recording.
+#[derive(Debug)]
+pub struct Replayed {
+    /// Case name and verdict.
+    pub verdicts: Vec<(String, Verdict)>,
+}
+
+/// Replays every case of `folder` on `engine`; `None` when the folder has no recorded cases.
+///
+/// # Errors
+///
+/// When the recorded cases cannot be read. A model that cannot be opened is a verdict of its cases, not an error.
+pub fn replay_folder(folder: &Path, engine: Engine) -> Result<Option<Replayed>> {
+    let Some(golden) = Golden::load(folder)? else { return Ok(None) };
+    let opened = engine.open(folder);
+    let tokenizer = Tokenizer::from_folder(folder);
+    let verdicts = golden.cases.iter().map(|case| {
+        let verdict = match &opened {
+            Ok(model) => replay_case(folder, model.as_ref(), &tokenizer, case, golden.approximate.is_none()),
+            Err(error) => cannot(error),
+        };
+        (case.name.clone(), verdict)
+    });
+    Ok(Some(Replayed { verdicts: verdicts.collect() }))
+}
+
+/// An engine that refuses a graph is no failure of ours; a broken folder is.
+fn cannot(error: &Error) -> Verdict {
+    match error.kind() {
+        ErrorKind::Unsupported => Verdict::Unsupported(error.to_string()),
+        _ => Verdict::Fail(error.to_string()),
+    }
+}
+
+fn replay_case(
+    folder: &Path,
+    model: &dyn Model,
+    tokenizer: &Result<Tokenizer>,
+    case: &Case,
+    numbers: bool,
+) -> Verdict {
+    if let Some(argument) = case.unknown_argument() {
+        return Verdict::NotBuilt(format!("the argument {argument}"));
+    }
+    let settings = match settings(folder, model, case) {
+        Ok(settings) => settings,
+        Err(error) if error.kind() == ErrorKind::Unsupported => return Verdict::NotBuilt(error.to_string()),
+        Err(error) => return Verdict::Fail(error.to_string()),
+    };
+    match answer(model, tokenizer, case, settings) {
+        Ok(answer) => match first_difference(case, &answer, numbers) {
+            None => Verdict::Pass,
+            Some(difference) => Verdict::Fail(difference),
+        },
+        Err(error) => cannot(&error),
+    }
+}
+
+fn settings(folder: &Path, model: &dyn Model, case: &Case) -> Result<Settings> {
+    let below = if case.from_repository {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        from_folder_json(read("generation_config.json").as_deref(), read("config.json").as_deref())?
+    } else {
+        GenerationConfig::new()
+    };
+    let mut call = GenerationConfig::from_json(&Value::Object(case.settings.clone()))?;
+    if let Some(key) = call.extra().keys().next() {
+        return Err(Error::invalid_input(format!("the case has the setting {key:?}, which is no generation field")));
+    }
+    call.set("output_scores", (case.expect.scores.is_some() || case.expect.kept.is_some()).into())?;
+    call.set("output_logits", case.expect.logits.is_some().into())?;
+    let facts = ModelFacts { vocab_size: model.vocab_size(), max_positions: model.max_positions() };
+    Settings::resolve(&Layers::new(below).with_call(call), &facts).map(|(settings, _)| settings)
+}
+
+fn answer(model: &dyn Model, tokenizer: &Result<Tokenizer>, case: &Case, settings: Settings) -> Result<Answer> {
+    let stops = !settings.stop_strings.is_empty();
+    let mut request = Request::new(case.prompts.clone(), settings).seed(SEED).logprobs(true);
+    let tokenizer = if case.text.is_some() || case.expect.text.is_some() || stops {
+        Some(tokenizer.as_ref().map_err(|error| Error::invalid_model(error.to_string()))?)
+    } else {
+        None
+    };
+    if let (true, Some(tokenizer)) = (stops, tokenizer) {
+        request = request.vocabulary(Arc::new(tokenizer.clone()));
+    }
+    let output = generate(model, request)?;
+    let rows = output.prompts.into_iter().flat_map(|prompt| prompt.sequences).map(|sequence| AnswerRow {
+        ids: sequence.ids,
+        finish: sequence.finish.as_str().to_owned(),
+        logprobs: sequence.logprobs.unwrap_or_default(),
+        logits: sequence.logits.unwrap_or_default(),
+        scores: sequence.scores.unwrap_or_default(),
+    });
+    let rows: Vec<_> = rows.collect();
+    let text_ids = match (&case.text, tokenizer) {
+        (Some(text), Some(tokenizer)) => Some(tokenizer.encode(text, true)?),
+        _ => None,
+    };
+    let text = match (rows.first(), tokenizer) {
+        // Stop string cases were recorded with special tokens shown.
+        (Some(row), Some(tokenizer)) if case.expect.text.is_some() => Some(tokenizer.decode(&row.ids, !stops)),
+        _ => None,
+    };
+    Ok(Answer { rows, text_ids, text })
+}
