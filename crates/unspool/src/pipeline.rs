@@ -24,6 +24,7 @@ const MAX_CONFIG_BYTES: u64 = 16 << 20;
 /// A model, its tokenizer, its chat template and its generation settings.
 ///
 /// Cheap to share between threads; every call opens its own session.
+#[derive(Clone)]
 pub struct Pipeline {
     model: Arc<dyn Model>,
     tokenizer: std::result::Result<Tokenizer, String>,
@@ -230,23 +231,14 @@ impl Pipeline {
             .collect()
     }
 
-    /// Checks prompts before anything runs, and gives an empty one the model's own first token.
+    /// Checks a prompt before anything runs, and gives an empty one the model's own first token.
     ///
     /// # Errors
     ///
     /// An empty prompt without such a token, an id outside the vocabulary, a prompt longer than the model's positions or
-    /// without room for a new token; the place is the prompt's index.
-    pub fn check(&self, ids: Vec<Vec<TokenId>>, call: &Call) -> Result<Vec<Vec<TokenId>>> {
-        let (settings, _) = self.settings(call)?;
-        let checked = ids.into_iter().enumerate().map(|(index, ids)| {
-            let ids = begun(ids, &settings);
-            self.check_one(&ids, &settings).map_err(|error| error.at(format!("prompt {index}")))?;
-            Ok(ids)
-        });
-        checked.collect()
-    }
-
-    fn check_one(&self, ids: &[TokenId], settings: &Settings) -> Result<()> {
+    /// without room for a new token.
+    pub fn check(&self, ids: Vec<TokenId>, settings: &Settings) -> Result<Vec<TokenId>> {
+        let ids = begun(ids, settings);
         let vocab = self.model.vocab_size();
         if ids.is_empty() {
             return Err(Error::invalid_input(
@@ -262,7 +254,8 @@ impl Pipeline {
                 ids.len()
             )));
         }
-        settings.max_length_for(ids.len()).map(|_| ())
+        settings.max_length_for(ids.len())?;
+        Ok(ids)
     }
 
     /// As [`stream`](Pipeline::stream), from token ids.

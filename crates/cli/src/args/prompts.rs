@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use unspool::{Error, Message, Prompt};
 
-use crate::batch::read;
+use crate::batch::read::{self, Placed};
 use crate::failure::Failure;
 
 /// What the model is asked.
@@ -17,7 +17,7 @@ pub struct PromptArgs {
     pub prompt: Vec<String>,
 
     /// Token ids in place of text: [[1,2,3],[4,5]] is a batch of two prompts.
-    #[arg(long, value_name = "JSON", help_heading = "Prompts", conflicts_with_all = ["prompt", "prompts", "chat"])]
+    #[arg(long, value_name = "JSON", help_heading = "Prompts", conflicts_with_all = ["prompt", "prompts", "chat", "raw"])]
     pub ids: Option<String>,
 
     /// Prompts from a file of JSON lines: a string, {"prompt": ...}, {"ids": ...} or {"messages": ...} each.
@@ -43,7 +43,7 @@ impl PromptArgs {
     /// # Errors
     ///
     /// When there are none, or their JSON is broken.
-    pub fn read(&self) -> Result<Vec<Prompt>, Failure> {
+    pub fn read(&self) -> Result<Placed, Failure> {
         let mut prompts = if let Some(path) = &self.prompts {
             read::lines(path)?
         } else if let Some(json) = &self.ids {
@@ -51,9 +51,12 @@ impl PromptArgs {
         } else if self.prompt.is_empty() {
             return Err(Failure::usage("there is no prompt; give a text, - for standard input, --ids or --prompts"));
         } else {
-            self.prompt.iter().map(|text| text_or_stdin(text).map(Prompt::Text)).collect::<Result<_, _>>()?
+            let numbered = self.prompt.iter().enumerate();
+            let placed =
+                numbered.map(|(index, text)| Ok((format!("prompt {index}"), Prompt::Text(text_or_stdin(text)?))));
+            placed.collect::<Result<_, Failure>>()?
         };
-        for prompt in &mut prompts {
+        for (_, prompt) in &mut prompts {
             if let Prompt::Text(text) = prompt {
                 let text = std::mem::take(text);
                 *prompt = self.shaped(text);

@@ -6,13 +6,16 @@ use std::path::Path;
 use serde_json::Value;
 use unspool::{Error, Message, Prompt, Result, TokenId};
 
+/// Prompts, each with the place it was read from, for messages.
+pub type Placed = Vec<(String, Prompt)>;
+
 /// Prompts of a file of JSON lines: a string, `{"prompt": "..."}`, `{"ids": [...]}` or `{"messages": [...]}` each. Empty
 /// lines are passed over. `-` is standard input.
 ///
 /// # Errors
 ///
 /// When the file cannot be read or a line is none of these; the message names the line.
-pub fn lines(path: &Path) -> Result<Vec<Prompt>> {
+pub fn lines(path: &Path) -> Result<Placed> {
     let mut text = String::new();
     let read = if path == Path::new("-") {
         std::io::stdin().lock().read_to_string(&mut text)
@@ -20,11 +23,17 @@ pub fn lines(path: &Path) -> Result<Vec<Prompt>> {
         std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text))
     };
     read.map_err(|error| Error::io("the prompts could not be read").at(path.display()).because(error))?;
-    let prompts: Vec<Prompt> = text
+    let prompts: Placed = text
         .lines()
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
-        .map(|(index, line)| prompt(line).map_err(|error| error.at(format!("{}, line {}", path.display(), index + 1))))
+        .map(|(index, line)| {
+            let place = format!("{}, line {}", path.display(), index + 1);
+            match prompt(line) {
+                Ok(prompt) => Ok((place, prompt)),
+                Err(error) => Err(error.at(place)),
+            }
+        })
         .collect::<Result<_>>()?;
     if prompts.is_empty() {
         return Err(Error::invalid_input("the file holds no prompts").at(path.display()));
@@ -37,7 +46,7 @@ pub fn lines(path: &Path) -> Result<Vec<Prompt>> {
 /// # Errors
 ///
 /// When `json` is no list of token ids or of such lists.
-pub fn ids(json: &str) -> Result<Vec<Prompt>> {
+pub fn ids(json: &str) -> Result<Placed> {
     let expected = || Error::invalid_input("--ids must be JSON such as [[1,2,3],[4,5]]");
     let value: Value = serde_json::from_str(json).map_err(|error| expected().because(error))?;
     let Value::Array(items) = value else { return Err(expected()) };
@@ -45,9 +54,10 @@ pub fn ids(json: &str) -> Result<Vec<Prompt>> {
         return Err(Error::invalid_input("--ids holds no prompt"));
     }
     if items.iter().all(Value::is_number) {
-        return Ok(vec![Prompt::Ids(token_ids(Value::Array(items))?)]);
+        return Ok(vec![("--ids".to_string(), Prompt::Ids(token_ids(Value::Array(items))?))]);
     }
-    items.into_iter().map(|item| token_ids(item).map(Prompt::Ids)).collect()
+    let numbered = items.into_iter().enumerate();
+    numbered.map(|(index, item)| Ok((format!("--ids, prompt {index}"), Prompt::Ids(token_ids(item)?)))).collect()
 }
 
 fn prompt(line: &str) -> Result<Prompt> {
@@ -92,7 +102,7 @@ mod tests {
         let (_folder, path) = file(
             "\"a\"\n{\"prompt\":\"b\"}\n\n{\"ids\":[1,2]}\n{\"messages\":[{\"role\":\"user\",\"content\":\"c\"}]}\n",
         );
-        let prompts = lines(&path).unwrap();
+        let prompts: Vec<Prompt> = lines(&path).unwrap().into_iter().map(|(_, prompt)| prompt).collect();
         assert!(matches!(
             &prompts[..],
             [Prompt::Text(a), Prompt::Text(b), Prompt::Ids(ids), Prompt::Messages(messages)]

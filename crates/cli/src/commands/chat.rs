@@ -15,7 +15,7 @@ use super::spoken::{HELP, Spoken, read};
 use crate::args::fields;
 use crate::args::model::ModelArgs;
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::interrupt::{self, Mode};
 use crate::print::out;
 use crate::print::table::two_columns;
 
@@ -44,6 +44,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let mut conversation = pipeline.conversation(call);
     conversation.set_system(matches.get_one::<String>("system").map(String::as_str));
     let mut lines = Lines::open();
+    // The editor hears Ctrl-C by itself; one that comes late, after an answer, must not end the program.
+    let _listening = lines.for_people().then(|| interrupt::listen(Mode::Noted));
     if lines.for_people() {
         notice::say("Talk with the model; /help lists commands, Ctrl-D leaves.");
     }
@@ -111,7 +113,7 @@ fn set(name: &str, text: &str, conversation: &mut Conversation<'_>) -> Result<Ve
 }
 
 fn say(text: &str, conversation: &mut Conversation<'_>) -> Result<(), Failure> {
-    let listening = interrupt::listen();
+    let _listening = interrupt::listen(Mode::Noted);
     let mut sink = Answering::default();
     let turn = conversation.say(text, &mut sink);
     if let Some(failure) = sink.failure {
@@ -119,7 +121,7 @@ fn say(text: &str, conversation: &mut Conversation<'_>) -> Result<(), Failure> {
     }
     out::write("\n")?;
     match turn {
-        Ok(turn) if listening.pressed() || turn.finish == FinishReason::Cancelled => notice::say("(stopped)"),
+        Ok(turn) if interrupt::pressed() || turn.finish == FinishReason::Cancelled => notice::say("(stopped)"),
         Ok(_) => {}
         Err(error) => complain(&error.to_string()),
     }

@@ -9,7 +9,7 @@ use crate::args::fields;
 use crate::args::model::RunArgs;
 use crate::failure::Failure;
 use crate::fetch;
-use crate::interrupt;
+use crate::interrupt::{self, Mode};
 use crate::print::out;
 use crate::print::streamed::Ordered;
 
@@ -34,7 +34,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let model = fetch::demo::fetch(&cache)?;
     let pipeline = notice::open(&model, &OpenOptions { cache: Some(cache), ..run.options() })?;
     notice::say(&format!("> {question}"));
-    let listening = interrupt::listen();
+    let _listening = interrupt::listen(Mode::SecondEnds);
     let mut sink = Ordered::default();
     let prompt = Prompt::Messages(vec![Message::new("user", question)]);
     let answers = pipeline.stream(prompt, &Call { config, ..Call::new() }, &mut sink);
@@ -46,7 +46,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         format!("engine {} {}, {} {threads}", description.engine, description.engine_version, description.threads)
     });
     out::line(&format!("\n{}; {engine}", speed(&answers.timing)))?;
-    if listening.pressed() { Err(Failure::Interrupted) } else { Ok(()) }
+    if interrupt::pressed() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 /// Tokens and tokens a second of a prompt and its answer.

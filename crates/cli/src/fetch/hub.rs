@@ -1,5 +1,6 @@
 //! Models of the Hugging Face Hub, kept in the cache that Python's library uses too.
 
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -7,9 +8,9 @@ use std::time::Duration;
 use hf_hub::api::RepoInfo;
 use hf_hub::api::sync::{ApiBuilder, ApiRepo};
 use hf_hub::{Cache, Repo, RepoType};
-use unspool::{Error, Result};
+use unspool::{Error, Result, cache_folder};
 
-use super::choice::{Kind, choose};
+use super::choice::{Choice, Kind, choose};
 
 /// How long the Hub may take to say which files a repository has.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -82,7 +83,42 @@ pub fn fetch(id: &HubId, dtype: Option<&str>, kind: Kind) -> Result<PathBuf> {
     // So that the next start finds the branch without the network.
     let _ = Cache::from_env().repo(id.repo()).create_ref(&commit);
     let folder = first.ok_or_else(|| Error::invalid_model("the repository is empty").at(id.place()))?;
-    Ok(choice.model_in(&folder))
+    ready(id, &folder, &choice)
+}
+
+/// The model below `folder`, a folder of the Hub's cache.
+///
+/// The cache holds symbolic links to files with other names. An engine that follows the link of a graph no longer finds
+/// the data file beside it, so a graph gets a folder of hard links of its own.
+fn ready(id: &HubId, folder: &Path, choice: &Choice) -> Result<PathBuf> {
+    if !choice.files().iter().any(|file| file.ends_with(".onnx")) {
+        return Ok(choice.model_in(folder));
+    }
+    let commit = folder.file_name().unwrap_or_default().to_string_lossy();
+    let target = cache_folder()?.join("hub").join(format!("{}--{commit}", id.id.replace('/', "--")));
+    for file in choice.files() {
+        let to = target.join(file);
+        link(&folder.join(file), &to)
+            .map_err(|error| Error::io("the fetched file could not be put in place").at(to.display()).because(error))?;
+    }
+    Ok(choice.model_in(&target))
+}
+
+/// Makes `to` the same file as `from`, or a copy of it where the file system has no hard links.
+fn link(from: &Path, to: &Path) -> std::io::Result<()> {
+    let from = fs::canonicalize(from)?;
+    // The files of a commit do not change.
+    if fs::metadata(to).is_ok_and(|there| fs::metadata(&from).is_ok_and(|here| here.len() == there.len())) {
+        return Ok(());
+    }
+    let folder = to.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let new = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(folder)?;
+    let part = new.path().join("file");
+    if fs::hard_link(&from, &part).is_err() {
+        fs::copy(&from, &part)?;
+    }
+    fs::rename(&part, to)
 }
 
 fn offline() -> bool {
@@ -134,8 +170,8 @@ fn info(id: &HubId) -> Result<RepoInfo> {
     }
 }
 
-/// The model of an earlier fetch, when all its files are there.
-fn fetched_before(id: &HubId, dtype: Option<&str>, kind: Kind) -> Option<PathBuf> {
+/// The model of an earlier fetch, when its files are there; asks no network.
+pub fn fetched_before(id: &HubId, dtype: Option<&str>, kind: Kind) -> Option<PathBuf> {
     let cached = Cache::from_env().repo(id.repo());
     let folder = ["config.json", "generation_config.json", "tokenizer.json"]
         .iter()
@@ -144,7 +180,7 @@ fn fetched_before(id: &HubId, dtype: Option<&str>, kind: Kind) -> Option<PathBuf
         .or_else(|| snapshot_of(&cached))?;
     let mut files = Vec::new();
     list(&folder, &folder, &mut files, 0);
-    choose(&files, dtype, kind).ok().map(|choice| choice.model_in(&folder))
+    choose(&files, dtype, kind).ok().and_then(|choice| ready(id, &folder, &choice).ok())
 }
 
 /// The snapshot folder of a repository that has none of the usual files (a repository of GGUF files only).
