@@ -197,7 +197,7 @@ def contestants(args):
 
 
 def command_line(args, ids):
-    """Cold start (a fresh process up to its first token) and the share of the time inside the engine, from the CLI."""
+    """Cold start: the command line in a fresh process, up to its first token."""
     for weights in ("keep", "int4", "f32"):
         folder = getattr(args, weights)
         if folder is None:
@@ -205,7 +205,7 @@ def command_line(args, ids):
         for engine in ("ort", "rten"):
             head = [str(args.bin / "unspool"), "generate", folder, "--ids", json.dumps([ids]), "--json", "--engine", engine]
             head += ["--threads", str(args.threads)]
-            yield engine, weights, [*head, "--max-new-tokens", "1"], [*head, "--max-new-tokens", str(args.new_tokens)]
+            yield engine, weights, [*head, "--max-new-tokens", "1"]
 
 
 def main():
@@ -239,36 +239,33 @@ def main():
                 entry["error"] = str(error)
             print(f"turn {turn + 1}/{args.runs}: {name}, {weights}", file=sys.stderr)
     cold = []
-    for engine, weights, first, whole in command_line(args, ids):
+    for engine, weights, command in command_line(args, ids):
         try:
-            walls = [run(first)[1] for _ in range(args.runs)]
-            timing = json.loads(run(whole)[0].strip().splitlines()[-1])["timing"]
-            cold.append({"engine": engine, "weights": weights, "cold_start_s": statistics.median(walls), "timing": timing})
+            walls = [run(command)[1] for _ in range(args.runs)]
+            cold.append({"engine": engine, "weights": weights, "cold_start_s": statistics.median(walls)})
         except RuntimeError as error:
             cold.append({"engine": engine, "weights": weights, "error": str(error)})
 
     print(f"\nprompt of {len(ids)} tokens, {args.new_tokens} new, {args.threads} threads, median of {args.runs} runs\n")
-    print("| engine | weights | prompt tokens/s | decode tokens/s | load s | peak MiB | weights MiB | same tokens as unspool |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| engine | weights | prompt tokens/s | decode tokens/s | load s | peak MiB | weights MiB | share in the model | same tokens as unspool |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for (name, weights), entry in results.items():
         if not entry["runs"]:
-            print(f"| {name} | {weights} | {entry.get('error', 'failed')} | | | | | |")
+            print(f"| {name} | {weights} | {entry.get('error', 'failed')} | | | | | | |")
             continue
-        median = {key: statistics.median(r[key] for r in entry["runs"]) for key in entry["runs"][0] if key not in ("engine", "ids")}
+        numbers = [key for key, value in entry["runs"][0].items() if isinstance(value, float)]
+        median = {key: statistics.median(r[key] for r in entry["runs"]) for key in numbers}
+        share = f"{median['model_share']:.3f}" if "model_share" in median else ""
         ours = results.get(("unspool, ONNX Runtime", weights), {}).get("runs")
         same = "" if not ours else str(sum(1 for a, b in zip(entry["runs"][0]["ids"], ours[0]["ids"]) if a == b))
         print(
             f"| {name} | {weights} | {median['prompt_tokens_per_s']:.0f} | {median['decode_tokens_per_s']:.1f} "
-            f"| {median['load_s']:.2f} | {median['peak_mib']:.0f} | {entry['model_mib']:.0f} | {same} |"
+            f"| {median['load_s']:.2f} | {median['peak_mib']:.0f} | {entry['model_mib']:.0f} | {share} | {same} |"
         )
-    print("\n| command line | weights | cold start to first token, s | share of time in the engine |\n|---|---|---|---|")
+    print("\n| command line | weights | cold start to first token, s |\n|---|---|---|")
     for entry in cold:
-        if "error" in entry:
-            print(f"| {entry['engine']} | {entry['weights']} | {entry['error']} | |")
-            continue
-        timing = entry["timing"]
-        share = f"{timing['model_s'] / (timing['prompt_s'] + timing['decode_s']):.3f}" if "model_s" in timing else ""
-        print(f"| {entry['engine']} | {entry['weights']} | {entry['cold_start_s']:.2f} | {share} |")
+        told = entry.get("error") or f"{entry['cold_start_s']:.2f}"
+        print(f"| {entry['engine']} | {entry['weights']} | {told} |")
     if args.out:
         listed = [{"engine": name, "weights": weights, **entry} for (name, weights), entry in results.items()]
         pathlib.Path(args.out).write_text(json.dumps({"runs": listed, "command_line": cold}, indent=1) + "\n")

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use serde_json::{Value, json};
-use unspool_core::{Error, Keep, Model, Result, RowInput, SessionOptions, TokenId};
+use unspool_core::config::{MaxLength, Settings};
+use unspool_core::{Error, Request, Result, TokenId, generate};
 use unspool_onnx::{EngineChoice, OnnxModel, OnnxOptions};
 
 /// What is measured.
@@ -29,6 +30,7 @@ struct Measured {
     load: Duration,
     prompt: Duration,
     decode: Duration,
+    model_share: Option<f64>,
     ids: Vec<TokenId>,
 }
 
@@ -83,6 +85,7 @@ fn run(arguments: &[String]) -> Result<Value> {
         "decode_s": measured.decode.as_secs_f64(),
         "prompt_tokens_per_s": task.prompt.len() as f64 / measured.prompt.as_secs_f64(),
         "decode_tokens_per_s": decoded as f64 / measured.decode.as_secs_f64(),
+        "model_share": measured.model_share,
         "ids": measured.ids,
     }))
 }
@@ -94,34 +97,24 @@ fn read_prompt(path: &str) -> Result<Vec<TokenId>> {
     if ids.is_empty() { Err(Error::invalid_input("the prompt is empty").at(path)) } else { Ok(ids) }
 }
 
-/// The bare port: steps and argmax, without rules.
+/// The whole loop, rules, selection and stops included.
 fn ours(task: &Task, engine: EngineChoice) -> Result<Measured> {
     let start = Instant::now();
     let model =
         OnnxModel::open(&task.folder, &OnnxOptions { engine, threads: task.threads, ..OnnxOptions::default() })?;
     let load = start.elapsed();
-
-    let start = Instant::now();
-    let capacity = task.prompt.len() + task.new_tokens;
-    let mut session = model.open(&SessionOptions { rows: 1, capacity })?;
-    let mut ids = vec![argmax(session.step(&[RowInput { tokens: &task.prompt, keep: Keep::Last }])?.row(0))];
-    let prompt = start.elapsed();
-
-    let start = Instant::now();
-    while let (true, Some(&last)) = (ids.len() < task.new_tokens, ids.last()) {
-        ids.push(argmax(session.step(&[RowInput { tokens: &[last], keep: Keep::Last }])?.row(0)));
-    }
-    Ok(Measured { load, prompt, decode: start.elapsed(), ids })
-}
-
-fn argmax(scores: &[f32]) -> TokenId {
-    let mut best = (0, f32::NEG_INFINITY);
-    for (id, &score) in scores.iter().enumerate() {
-        if score > best.1 {
-            best = (id as TokenId, score);
-        }
-    }
-    best.0
+    let settings = Settings { max_length: MaxLength::New(task.new_tokens), ..Settings::default() };
+    let output = generate(&model, Request::new(vec![task.prompt.clone()], settings))?;
+    let timing = output.timing;
+    let seconds = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let sequence = output.prompts.into_iter().flat_map(|prompt| prompt.sequences).next();
+    Ok(Measured {
+        load,
+        prompt: seconds(timing.prompt_s),
+        decode: seconds(timing.decode_s),
+        model_share: Some(timing.model_share()),
+        ids: sequence.map(|sequence| sequence.ids).unwrap_or_default(),
+    })
 }
 
 /// The graph of a model folder.

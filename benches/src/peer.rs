@@ -35,5 +35,5 @@ pub fn rten_generate(task: &Task) -> Result<Measured> {
         prompt.get_or_insert_with(|| start.elapsed());
     }
     let prompt = prompt.unwrap_or_default();
-    Ok(Measured { load, prompt, decode: start.elapsed().saturating_sub(prompt), ids })
+    Ok(Measured { load, prompt, decode: start.elapsed().saturating_sub(prompt), model_share: None, ids })
 }

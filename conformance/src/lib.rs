@@ -18,3 +18,12 @@ pub mod verdict;
 pub use baseline::Baseline;
 pub use engine::Engine;
 pub use verdict::Verdict;
+
+/// The samples of the pages are compiled.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../docs/library.md")]
+    struct Library;
+}
