@@ -40,8 +40,8 @@ impl Nibbles {
         }
         let width = i32::from(max) - i32::from(min);
         let (planes, least, greatest) = match width {
-            ..=15 => (1, -8, 7),
-            ..=255 => (2, -136, 119),
+            0..=15 => (1, -8, 7),
+            16..=255 => (2, -136, 119),
             _ => return None,
         };
         let center = if !affine && min >= least && max <= greatest {
