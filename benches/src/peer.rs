@@ -24,14 +24,14 @@ pub fn rten_generate(task: &Task) -> Result<Measured> {
         GeneratorConfig { kv_cache_capacity: Some(task.prompt.len() + task.new_tokens), ..GeneratorConfig::default() };
     let pool = task.threads.map(|threads| Arc::new(ThreadPool::with_num_threads(threads)));
     let mut generator = Generator::from_model_config(&model, config)
-        .map_err(|e| Error::engine("rten-generate refuses the graph").because(e))?
+        .map_err(|e| Error::engine("rten-generate refuses the graph").because(e.to_string()))?
         .with_run_options(Some(RunOptions::default().with_thread_pool(pool)))
         .with_prompt(&task.prompt);
     let mut ids = Vec::new();
     let mut prompt = None;
     while ids.len() < task.new_tokens {
         let next = generator.next().ok_or_else(|| Error::engine("rten-generate ended by itself"))?;
-        ids.push(next.map_err(|e| Error::engine("rten-generate failed").because(e))?);
+        ids.push(next.map_err(|e| Error::engine("rten-generate failed").because(e.to_string()))?);
         prompt.get_or_insert_with(|| start.elapsed());
     }
     let prompt = prompt.unwrap_or_default();
