@@ -37,6 +37,28 @@ def physical_cores():
         return os.cpu_count()
 
 
+def plain_graph(source, target):
+    """The same graph without the input that says how many logits are wanted: of the last token only, as with the builder's
+    option prune_lm_head; the declared shape tells genai so. The weights are linked."""
+    import onnx
+
+    target.mkdir()
+    for file in source.iterdir():
+        if file.suffix != ".onnx":
+            os.link(file, target / file.name)
+    model = onnx.load(source / "model.onnx", load_external_data=False)
+    inputs = [i for i in model.graph.input if i.name == "logits_to_keep"]
+    for extra in inputs:
+        model.graph.input.remove(extra)
+        shape = [d.dim_value or 1 for d in extra.type.tensor_type.shape.dim]
+        model.graph.initializer.append(onnx.helper.make_tensor(extra.name, extra.type.tensor_type.elem_type, shape, [1]))
+    for output in model.graph.output:
+        if inputs and output.name == "logits":
+            output.type.tensor_type.shape.dim[1].Clear()
+            output.type.tensor_type.shape.dim[1].dim_value = 1
+    onnx.save(model, target / "model.onnx")
+
+
 def genai(folder, ids, new_tokens, threads):
     """onnxruntime-genai on a graph of ours; its loop wants a genai_config.json beside the graph."""
     import onnxruntime_genai as og
@@ -81,9 +103,9 @@ def genai(folder, ids, new_tokens, threads):
             "past_present_share_buffer": True,
         },
     }
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         scratch = pathlib.Path(scratch)
-        (scratch / "onnx").symlink_to((folder / "onnx").resolve())
+        plain_graph(folder / "onnx", scratch / "onnx")
         (scratch / "genai_config.json").write_text(json.dumps(described))
         start = time.perf_counter()
         model = og.Model(str(scratch))
