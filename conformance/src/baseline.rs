@@ -36,7 +36,8 @@ impl Baseline {
         if !path.exists() {
             return Ok(Baseline::default());
         }
-        let text = fs::read_to_string(path).map_err(|e| Error::io("cannot read the baseline").at(path.display()).because(e))?;
+        let text = fs::read_to_string(path)
+            .map_err(|e| Error::io("cannot read the baseline").at(path.display()).because(e))?;
         serde_json::from_str(&text).map_err(|e| Error::invalid_input("not a baseline").at(path.display()).because(e))
     }
 

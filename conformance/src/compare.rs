@@ -179,7 +179,8 @@ mod tests {
     }
 
     fn row(ids: &[TokenId], finish: &str, logprobs: &[f32]) -> Answer {
-        let row = AnswerRow { ids: ids.to_vec(), finish: finish.into(), logprobs: logprobs.to_vec(), ..Default::default() };
+        let row =
+            AnswerRow { ids: ids.to_vec(), finish: finish.into(), logprobs: logprobs.to_vec(), ..Default::default() };
         Answer { rows: vec![row], ..Default::default() }
     }
 

@@ -83,7 +83,8 @@ const REMARKS: &[&str] = &["differs", "note", "equals_greedy"];
 impl Case {
     /// The first argument of the call that is not a setting and that the replay has no use for yet.
     pub fn unknown_argument(&self) -> Option<&str> {
-        let mut names: Vec<_> = self.arguments.keys().map(String::as_str).filter(|key| !REMARKS.contains(key)).collect();
+        let mut names: Vec<_> =
+            self.arguments.keys().map(String::as_str).filter(|key| !REMARKS.contains(key)).collect();
         names.sort_unstable();
         names.first().copied()
     }
@@ -109,7 +110,8 @@ impl Golden {
 }
 
 fn read(path: &Path) -> Result<Golden> {
-    let text = fs::read_to_string(path).map_err(|e| Error::io("cannot read the recorded cases").at(path.display()).because(e))?;
+    let text = fs::read_to_string(path)
+        .map_err(|e| Error::io("cannot read the recorded cases").at(path.display()).because(e))?;
     serde_json::from_str(&text)
         .map_err(|e| Error::invalid_input("not a file of recorded cases").at(path.display()).because(e))
 }

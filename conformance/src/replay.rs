@@ -51,13 +51,7 @@ fn cannot(error: &Error) -> Verdict {
     }
 }
 
-fn replay_case(
-    folder: &Path,
-    model: &dyn Model,
-    tokenizer: &Result<Tokenizer>,
-    case: &Case,
-    numbers: bool,
-) -> Verdict {
+fn replay_case(folder: &Path, model: &dyn Model, tokenizer: &Result<Tokenizer>, case: &Case, numbers: bool) -> Verdict {
     if let Some(argument) = case.unknown_argument() {
         return Verdict::NotBuilt(format!("the argument {argument}"));
     }

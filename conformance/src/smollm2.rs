@@ -60,7 +60,8 @@ impl Recording {
     ///
     /// When the file cannot be read or is no recording.
     pub fn load(path: &Path) -> Result<Recording> {
-        let text = fs::read_to_string(path).map_err(|e| Error::io("cannot read the recording").at(path.display()).because(e))?;
+        let text = fs::read_to_string(path)
+            .map_err(|e| Error::io("cannot read the recording").at(path.display()).because(e))?;
         serde_json::from_str(&text).map_err(|e| Error::invalid_input("not a recording").at(path.display()).because(e))
     }
 
