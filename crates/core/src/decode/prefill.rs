@@ -1,16 +1,24 @@
 //! Prompts run in chunks, all rows together, each prompt once.
 //!
 //! Chunks are powers of two, largest first, so that memory stays bounded and an engine that prepares itself per shape
-//! meets few shapes. Once fewer than 16 tokens are left they run in one piece: splitting 15 into 8, 4, 2 and 1 would
-//! read all weights four times to save a handful of shapes, and steps that small cost little more than one token.
+//! meets few shapes. Once at most 17 tokens are left they run in one piece: splitting 15 into 8, 4, 2 and 1 would read all
+//! weights four times to save a handful of shapes, and steps that small cost little more than one token. No chunk leaves a
+//! single token behind: engines may round activations in steps of one token, and a prompt's scores should not depend on
+//! whether its length is a power of two plus one.
 
 use super::clock::Clock;
 use crate::error::Result;
 use crate::model::{Keep, RowInput, Session};
 use crate::token::TokenId;
 
-/// A rest below this many tokens runs in one piece.
-const PIECE: usize = 16;
+/// A rest of at most this many tokens runs in one piece.
+const PIECE: usize = 17;
+
+/// The largest chunk for `left` tokens that leaves no single one behind.
+fn largest(left: usize, max: usize) -> usize {
+    let size = 1 << left.min(max).ilog2();
+    if left - size == 1 && size > 1 { size / 2 } else { size }
+}
 
 /// The chunk sizes in which `len` tokens run when no chunk may be larger than `max` (0 counts as 1).
 ///
@@ -19,13 +27,14 @@ const PIECE: usize = 16;
 ///
 /// assert_eq!(chunks(100, 512).collect::<Vec<_>>(), [64, 32, 4]);
 /// assert_eq!(chunks(127, 512).collect::<Vec<_>>(), [64, 32, 16, 15]);
+/// assert_eq!(chunks(65, 512).collect::<Vec<_>>(), [32, 16, 17]);
 /// assert_eq!(chunks(100, 32).collect::<Vec<_>>(), [32, 32, 32, 4]);
 /// ```
 #[doc(alias = "prefill_chunk_size")]
 pub fn chunks(len: usize, max: usize) -> impl Iterator<Item = usize> {
     let (mut left, max) = (len, max.max(1));
     std::iter::from_fn(move || {
-        let size = if left < PIECE && left <= max { left } else { 1 << left.min(max).ilog2() };
+        let size = if left <= PIECE && left <= max { left } else { largest(left, max) };
         left -= size;
         (size > 0).then_some(size)
     })

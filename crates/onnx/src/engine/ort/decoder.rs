@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use half::f16;
+use ort::environment::Environment;
 use ort::logging::LogLevel;
 use ort::session::Session;
 use ort::session::builder::GraphOptimizationLevel;
@@ -14,11 +15,14 @@ use super::library;
 use super::raw::{self, Binding, CpuMemory};
 use crate::cache::kv::{KvData, on_data};
 use crate::engine::contract::{CacheCall, Call, Engine, Feed};
-use crate::graph::{ElementType, Signature};
+use crate::folder;
+use crate::graph::{ElementType, Signature, read};
 
 /// A decoder graph loaded into ONNX Runtime.
 pub struct OrtEngine {
     session: Session,
+    /// Runs steps of several tokens, where the folder has a graph for them.
+    prompt: Option<Session>,
     memory: CpuMemory,
     inputs: HashMap<String, (CString, ElementType)>,
     past: Vec<CString>,
@@ -36,24 +40,25 @@ impl OrtEngine {
     /// When ONNX Runtime is not found or refuses the graph.
     pub fn load(path: &Path, signature: &Signature, threads: usize) -> Result<Self> {
         let environment = library::load()?;
-        let failed = |e: ort::Error| Error::engine("ONNX Runtime cannot load this graph").at(path.display()).because(e);
-        let session = Session::builder(environment)
-            .map_err(failed)?
-            .with_intra_threads(threads)
-            .map_err(|e| failed(e.into()))?
-            // What goes wrong is returned as an error; the library's own log would only repeat it.
-            .with_log_level(LogLevel::Fatal)
-            .map_err(|e| failed(e.into()))?
-            .with_optimization_level(GraphOptimizationLevel::All)
-            .map_err(|e| failed(e.into()))?
-            .commit_from_file(path)
-            .map_err(failed)?;
+        let prompt_path = prompt_graph(path)?;
+        let open = |path: &Path| open(environment, path, threads);
+        let (session, prompt) = std::thread::scope(|scope| {
+            let prompt = prompt_path.as_deref().map(|path| scope.spawn(move || open(path)));
+            (open(path), prompt.map(|thread| thread.join()))
+        });
+        let prompt = match prompt {
+            Some(Ok(session)) => Some(session?),
+            Some(Err(_)) => return Err(Error::engine("ONNX Runtime failed while it loaded the graph for prompts")),
+            None => None,
+        };
+        let session = session?;
         let mut inputs = HashMap::new();
         for input in &signature.inputs {
             inputs.insert(input.name.clone(), (raw::c_name(&input.name)?, input.dtype));
         }
         Ok(OrtEngine {
             session,
+            prompt,
             memory: CpuMemory::new()?,
             inputs,
             past: signature.cache.iter().map(|s| raw::c_name(&s.past)).collect::<Result<_>>()?,
@@ -63,6 +68,46 @@ impl OrtEngine {
             vocab_size: signature.vocab_size,
         })
     }
+}
+
+impl OrtEngine {
+    fn session_for(&self, feeds: &[Feed<'_>]) -> &Session {
+        let several = feeds.iter().any(
+            |feed| matches!(feed, Feed::Ints { name: "input_ids", shape, .. } if shape.get(1).is_some_and(|&n| n > 1)),
+        );
+        self.prompt.as_ref().filter(|_| several).unwrap_or(&self.session)
+    }
+}
+
+/// The graph beside `path` that importing writes for steps of several tokens: the same over the same weights, with f32
+/// activations.
+///
+/// # Errors
+///
+/// When it is there and broken, or hostile.
+fn prompt_graph(path: &Path) -> Result<Option<PathBuf>> {
+    let beside = path.with_file_name("prompt.onnx");
+    if path.file_name().is_none_or(|name| name != "model.onnx") || !beside.is_file() {
+        return Ok(None);
+    }
+    // Its external data is checked as the graph's own was.
+    read::read(&beside, &folder::config_facts(&folder::root_of(path))?)?;
+    Ok(Some(beside))
+}
+
+fn open(environment: &Environment, path: &Path, threads: usize) -> Result<Session> {
+    let failed = |e: ort::Error| Error::engine("ONNX Runtime cannot load this graph").at(path.display()).because(e);
+    Session::builder(environment)
+        .map_err(failed)?
+        .with_intra_threads(threads)
+        .map_err(|e| failed(e.into()))?
+        // What goes wrong is returned as an error; the library's own log would only repeat it.
+        .with_log_level(LogLevel::Fatal)
+        .map_err(|e| failed(e.into()))?
+        .with_optimization_level(GraphOptimizationLevel::All)
+        .map_err(|e| failed(e.into()))?
+        .commit_from_file(path)
+        .map_err(failed)
 }
 
 /// The values of a feed in the type that the graph declares.
@@ -78,7 +123,7 @@ impl Engine for OrtEngine {
     }
 
     fn version(&self) -> String {
-        ort::info().split(',').find_map(|part| part.trim().strip_prefix("git-branch=rel-")).unwrap_or("?").to_owned()
+        library::version()
     }
 
     fn shares_buffers(&self) -> bool {
@@ -86,6 +131,7 @@ impl Engine for OrtEngine {
     }
 
     fn run(&self, call: Call<'_>) -> Result<()> {
+        let session = self.session_for(call.feeds);
         let mut fed = Vec::with_capacity(call.feeds.len());
         for feed in call.feeds {
             let name = match feed {
@@ -135,7 +181,7 @@ impl Engine for OrtEngine {
         }
 
         match call.cache {
-            None => raw::run(&self.session, &self.memory, &inputs, &outputs)?,
+            None => raw::run(session, &self.memory, &inputs, &outputs)?,
             Some(CacheCall { kv, rows, in_place: true, .. }) => {
                 for (i, slot) in kv.slots.iter_mut().enumerate() {
                     slot.fill(kv.rows);
@@ -146,7 +192,7 @@ impl Engine for OrtEngine {
                     outputs.push(binding.alias(&self.present[i]));
                     inputs.push(binding);
                 }
-                raw::run(&self.session, &self.memory, &inputs, &outputs)?;
+                raw::run(session, &self.memory, &inputs, &outputs)?;
             }
             Some(CacheCall { kv, new_columns, .. }) => {
                 let (rows, columns) = (kv.rows, kv.columns + new_columns);
@@ -162,7 +208,7 @@ impl Engine for OrtEngine {
                         Binding::new(present_name, v, &present)?
                     }));
                 }
-                raw::run(&self.session, &self.memory, &inputs, &outputs)?;
+                raw::run(session, &self.memory, &inputs, &outputs)?;
                 for slot in &mut kv.slots {
                     std::mem::swap(&mut slot.data, &mut slot.spare);
                     slot.stride = columns;

@@ -41,11 +41,27 @@ pub fn load() -> Result<&'static Environment> {
     }
 }
 
+/// The version in the loaded library's file name, e.g. `1.32.0`; call after [`load`].
+pub fn version() -> String {
+    VERSION.get().filter(|version| !version.is_empty()).map_or("of unknown version", String::as_str).to_owned()
+}
+
+/// `1.32.0` of `libonnxruntime.so.1.32.0` and `libonnxruntime.1.32.0.dylib`; empty when the name tells none.
+fn version_in(path: &Path) -> String {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits.trim_end_matches(|c: char| !c.is_ascii_digit()).to_owned()
+}
+
+static VERSION: OnceLock<String> = OnceLock::new();
+
 fn init(path: &Path) -> Result<Environment, String> {
     if !path.is_file() {
         return Err("there is no such file".to_owned());
     }
     let builder = ort::init_from(path).map_err(|e| e.to_string())?;
+    VERSION.get_or_init(|| version_in(path));
     builder.with_name("unspool").with_telemetry(false).build().map_err(|e| e.to_string())
 }
 
@@ -112,6 +128,13 @@ fn python_places() -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_the_version_off_the_file_name() {
+        assert_eq!(version_in(Path::new("/x/libonnxruntime.so.1.32.0")), "1.32.0");
+        assert_eq!(version_in(Path::new("/x/libonnxruntime.1.20.1.dylib")), "1.20.1");
+        assert_eq!(version_in(Path::new("/x/libonnxruntime.so")), "");
+    }
 
     #[test]
     #[cfg(target_os = "linux")]
