@@ -21,12 +21,13 @@ pub fn command() -> Command {
 
 fn demo() -> Command {
     let question = Arg::new("question").value_name("QUESTION").help("What to ask [default: the capital of France]");
-    let command = Command::new("demo").about("Fetch a small model once and let it answer a question").arg(question);
-    fields::add(RunArgs::augment_args(command))
+    let command = RunArgs::augment_args(Command::new("demo").arg(question));
+    fields::add(command).about("Fetch a small model once and let it answer a question")
 }
 
 fn generate() -> Command {
-    let command = Command::new("generate").about("Continue one or many prompts");
+    // The argument groups bring descriptions of their own, so the command's is set last.
+    let command = Command::new("generate");
     let command = PromptArgs::augment_args(ModelArgs::augment_args(command)).args([
         Arg::new("out")
             .long("out")
@@ -52,14 +53,13 @@ fn generate() -> Command {
             .help_heading("Output"),
         seed(),
     ]);
-    fields::add(command)
+    fields::add(command).about("Continue one or many prompts")
 }
 
 fn chat() -> Command {
     let command = Command::new("chat")
-        .about("Talk with a model; /help lists what a line may be")
         .arg(Arg::new("system").long("system").value_name("TEXT").help("The system's message").help_heading("Prompts"));
-    fields::add(ModelArgs::augment_args(command).arg(seed()))
+    fields::add(ModelArgs::augment_args(command).arg(seed())).about("Talk with a model; /help lists what a line may be")
 }
 
 fn seed() -> Arg {
@@ -72,7 +72,7 @@ fn seed() -> Arg {
 }
 
 fn inspect() -> Command {
-    let command = Command::new("inspect").about("Tell what a model is and how it would run").args([
+    let command = Command::new("inspect").args([
         Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object").help_heading("Output"),
         Arg::new("tokens")
             .long("tokens")
@@ -81,7 +81,7 @@ fn inspect() -> Command {
             .help("Tokens to tell the size of the cache for [default: the maximum positions]")
             .help_heading("Output"),
     ]);
-    fields::add(ModelArgs::augment_args(command))
+    fields::add(ModelArgs::augment_args(command)).about("Tell what a model is and how it would run")
 }
 
 fn import() -> Command {
@@ -134,6 +134,17 @@ pub fn explain(error: &clap::Error) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_command_says_what_it_does() {
+        let command = super::command();
+        let told: Vec<String> =
+            command.get_subcommands().map(|sub| sub.get_about().unwrap_or_default().to_string()).collect();
+        assert_eq!(told.len(), 5);
+        for (about, begins) in told.iter().zip(["Fetch", "Continue", "Talk", "Tell", "Turn"]) {
+            assert!(about.starts_with(begins), "{about}");
+        }
+    }
 
     #[test]
     fn is_well_formed() {

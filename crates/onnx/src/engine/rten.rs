@@ -35,7 +35,7 @@ impl RtenEngine {
             return Err(refused(format!("cache input '{}' is f16", slot.past)).at(path.display()));
         }
         let mut options = ModelOptions::with_all_ops();
-        options.prepack_weights(true);
+        options.prepack_weights(false);
         // SAFETY: the map is private to this process and weights are only read. As with every memory-mapped model, a
         // file that is changed while it runs gives wrong numbers, not invalid memory accesses by this crate.
         let model = unsafe { options.load_mmap(path) }.map_err(|e| refused(e.to_string()).at(path.display()))?;
