@@ -236,10 +236,9 @@ fn write_graph(checkpoint: &Checkpoint, folder: &Path, options: &ImportOptions) 
     let bytes = builder.data_len();
     let model = builder.finish()?;
     save(&model, &folder.join(GRAPH))?;
-    if options.weights == Weights::Keep {
-        if let Some(prompt) = prompt_graph(model) {
-            save(&prompt, &folder.join(PROMPT_GRAPH))?;
-        }
+    let keeps = options.weights == Weights::Keep;
+    if let Some(prompt) = keeps.then(|| prompt_graph(model)).flatten() {
+        save(&prompt, &folder.join(PROMPT_GRAPH))?;
     }
 
     let requantised = matches!(options.weights, Weights::Int4 | Weights::Int8);
