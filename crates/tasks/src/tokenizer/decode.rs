@@ -340,9 +340,10 @@ impl CleanUp {
 
     fn push(&mut self, text: &str, out: &mut String) {
         self.held.push_str(text);
-        // Every rule starts with a space, and only `" ' "` has a second one: so a space that does not follow a quote
-        // is a border. Rules only remove spaces, so no new match grows over it.
-        let border = |&at: &usize| at > 0 && !self.held[..at].ends_with('\'');
+        // Every rule starts with a space, and only `" ' "` has a second one: so a space beside no quote is a border. Beside
+        // a quote, `" ' "` may take spaces away and make a match of a later rule that reaches over it.
+        let before_quote = |at: usize| self.held[at + 1..].chars().next().is_none_or(|next| next == '\'');
+        let border = |&at: &usize| at > 0 && !self.held[..at].ends_with('\'') && !before_quote(at);
         if let Some(at) = self.held.rmatch_indices(' ').map(|(at, _)| at).find(border) {
             let rest = self.held.split_off(at);
             out.push_str(&clean_up(&std::mem::replace(&mut self.held, rest)));
