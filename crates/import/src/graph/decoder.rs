@@ -1,4 +1,9 @@
 //! The decoder's graph, from ids to logits.
+//!
+//! Hidden states are flat, `[positions, width]` with `positions = batch_size * sequence_length`: a product and what is
+//! added to it are then one `Gemm`. Only attention and the cut to the last positions see the rows apart.
+
+use std::collections::HashMap;
 
 use unspool_core::{Error, Result};
 
@@ -56,6 +61,10 @@ struct Shared {
     lengths: String,
     total: String,
     first_kept: String,
+    /// `[batch_size]`, of shape `[1]`.
+    batch: String,
+    /// By width `n`: the shape `[batch_size, -1, n]`.
+    by_row: HashMap<usize, String>,
 }
 
 struct Writer<'a, 's> {
@@ -100,6 +109,8 @@ impl Writer<'_, '_> {
             total: graph.op("/mask/total", "Cast", &[&total], &to_int32),
             // A slice that starts at -n keeps the last n positions, and one that starts at 0 keeps all.
             first_kept: graph.op("/logits_to_keep/Neg", "Neg", &[&keep], &[]),
+            batch: graph.op("/batch_size", "Shape", &["input_ids"], &[("end", Attribute::Int(1))]),
+            by_row: HashMap::new(),
         };
 
         self.rotary_tables()
@@ -136,8 +147,8 @@ impl Writer<'_, '_> {
                 let source = self.matrices.source;
                 let table = store_rows(self.graph, source, EMBEDDINGS, EMBEDDINGS, &[vocab, hidden])?;
                 self.matrices.note(EMBEDDINGS, form)?;
-                let rows = look_up_floats(self.graph, &table, "input_ids");
-                (rows, Stored::FloatRows { name: table, outputs: vocab, inputs: hidden })
+                let rows = look_up_floats(self.graph, &table, "input_ids", hidden);
+                (rows, Stored::FloatRows(table))
             }
             Form::Nibbles(_) => {
                 let stored = self.matrices.store(self.graph, EMBEDDINGS, &[(EMBEDDINGS.to_owned(), form)])?;
@@ -163,8 +174,11 @@ impl Writer<'_, '_> {
         let mut residual = residual;
         if layer + 1 == self.decoder.layers {
             attended = self.keep_last(&name("attn/kept"), &attended);
-            residual = self.keep_last(&name("residual/kept"), &residual);
+            let rows = self.apart(&name("residual/rows"), &residual, hidden);
+            let kept = self.keep_last(&name("residual/kept"), &rows);
+            residual = self.flat(&name("residual/flat"), &kept, hidden);
         }
+        let attended = self.flat(&name("attn/flat"), &attended, attention_width);
         let output = [(tensor("self_attn.o_proj.weight"), hidden)];
         let stored = self.matrices.store_joined(self.graph, &output[0].0, &output, attention_width)?;
         let mut attended = self.multiply(&name("attn/o_proj"), &attended, &stored);
@@ -242,8 +256,17 @@ impl Writer<'_, '_> {
             }
         }
         if normalised {
-            heads[0] = self.head_norm(&name("q_norm"), &tensor("q_norm.weight"), &heads[0], decoder.heads)?;
-            heads[1] = self.head_norm(&name("k_norm"), &tensor("k_norm.weight"), &heads[1], decoder.kv_heads)?;
+            heads[0] = self.head_norm(&name("q_norm"), &tensor("q_norm.weight"), &heads[0])?;
+            heads[1] = self.head_norm(&name("k_norm"), &tensor("k_norm.weight"), &heads[1])?;
+        }
+        if heads[1].is_empty() {
+            let packed = cached.checked_mul(2).and_then(|cached| query.checked_add(cached));
+            let packed = packed.ok_or_else(|| Error::invalid_model("the attention is too wide"))?;
+            heads[0] = self.apart(&name("qkv/rows"), &heads[0], packed);
+        } else {
+            for ((head, (_, width)), part) in heads.iter_mut().zip(widths).zip(["q", "k", "v"]) {
+                *head = self.apart(&name(&format!("{part}/rows")), head, width);
+            }
         }
 
         let window = decoder.sliding_windows.get(layer).copied().flatten();
@@ -291,7 +314,9 @@ impl Writer<'_, '_> {
                 self.matrices.store(self.graph, HEAD, &[(HEAD.to_owned(), form)])?
             }
         };
-        self.products.multiply(self.graph, "/lm_head", &normed, &stored, "logits");
+        let product = self.multiply_one("/lm_head", &normed, &stored);
+        let shape = self.row_shape(self.decoder.vocab);
+        self.graph.node("", "/logits", "Reshape", &[&product, &shape], &["logits"], &[]);
         Ok(())
     }
 
@@ -325,17 +350,39 @@ impl Writer<'_, '_> {
         self.graph.op(name, "SimplifiedLayerNormalization", &[input, weight], &attributes)
     }
 
-    /// The norm of each head by itself (Qwen3).
-    fn head_norm(&mut self, name: &str, tensor: &str, input: &str, heads: usize) -> Result<String> {
+    /// The norm of each head by itself (Qwen3), `[positions * heads, head_dim]`.
+    fn head_norm(&mut self, name: &str, tensor: &str, input: &str) -> Result<String> {
         let weight = self.vector(tensor, self.decoder.head_dim)?;
-        let apart = self.graph.ints(&[0, 0, heads as i64, self.decoder.head_dim as i64]);
-        let together = self.graph.ints(&[0, 0, (heads * self.decoder.head_dim) as i64]);
-        let by_head = self.graph.op(&format!("{name}/heads"), "Reshape", &[input, &apart], &[]);
-        let normed = self.simple_norm(name, &by_head, &weight);
-        Ok(self.graph.op(&format!("{name}/joined"), "Reshape", &[&normed, &together], &[]))
+        let by_head = self.flat(&format!("{name}/heads"), input, self.decoder.head_dim);
+        Ok(self.simple_norm(name, &by_head, &weight))
     }
 
-    /// The positions whose logits are asked for.
+    /// The shape `[batch_size, -1, width]`.
+    fn row_shape(&mut self, width: usize) -> String {
+        if let Some(known) = self.shared.by_row.get(&width) {
+            return known.clone();
+        }
+        let graph = &mut *self.graph;
+        let rest = graph.ints(&[-1, width as i64]);
+        let axis = [("axis", Attribute::Int(0))];
+        let shape = graph.op(&format!("/rows/{width}"), "Concat", &[&self.shared.batch, &rest], &axis);
+        self.shared.by_row.insert(width, shape.clone());
+        shape
+    }
+
+    /// Flat states as `[batch_size, sequence_length, width]`.
+    fn apart(&mut self, name: &str, input: &str, width: usize) -> String {
+        let shape = self.row_shape(width);
+        self.graph.op(name, "Reshape", &[input, &shape], &[])
+    }
+
+    /// States as `[positions, width]`.
+    fn flat(&mut self, name: &str, input: &str, width: usize) -> String {
+        let shape = self.graph.ints(&[-1, width as i64]);
+        self.graph.op(name, "Reshape", &[input, &shape], &[])
+    }
+
+    /// Of `[batch_size, sequence_length, width]`, the positions whose logits are asked for.
     fn keep_last(&mut self, name: &str, input: &str) -> String {
         let (end, axis) = (self.graph.ints(&[i64::MAX]), self.graph.ints(&[1]));
         self.graph.op(name, "Slice", &[input, &self.shared.first_kept, &end, &axis], &[])
@@ -346,7 +393,7 @@ impl Writer<'_, '_> {
     }
 
     fn multiply_one(&mut self, name: &str, input: &str, stored: &Stored) -> String {
-        self.products.multiply(self.graph, name, input, stored, "")
+        self.products.multiply(self.graph, name, input, stored)
     }
 
     fn split(&mut self, name: &str, input: &str, parts: &[String], widths: &[usize]) {

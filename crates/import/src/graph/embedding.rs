@@ -6,12 +6,14 @@ use crate::onnx::proto::DataType;
 use crate::onnx::{Attribute, GraphBuilder};
 use crate::weights::NibbleWeights;
 
-/// Rows `ids [batch, sequence] int64` of an f32 table, `[batch, sequence, hidden]`.
-pub(super) fn look_up_floats(graph: &mut GraphBuilder, table: &str, ids: &str) -> String {
-    graph.op("/model/embed_tokens/Gather", "Gather", &[table, ids], &[])
+/// Rows `ids [batch, sequence] int64` of an f32 table, `[batch * sequence, hidden]`.
+pub(super) fn look_up_floats(graph: &mut GraphBuilder, table: &str, ids: &str, hidden: usize) -> String {
+    let rows = graph.op("/model/embed_tokens/Gather", "Gather", &[table, ids], &[]);
+    let flat = graph.ints(&[-1, hidden as i64]);
+    graph.op("/model/embed_tokens/values", "Reshape", &[&rows, &flat], &[])
 }
 
-/// Rows `ids [batch, sequence] int64` of a packed table as f32, `[batch, sequence, hidden]`.
+/// Rows `ids [batch, sequence] int64` of a packed table as f32, `[batch * sequence, hidden]`.
 ///
 /// Every value is exact: both halves times their scale and their sum fit into an f32 when the scale has 11 bits.
 pub(super) fn look_up_nibbles(graph: &mut GraphBuilder, table: &NibbleWeights, ids: &str) -> String {
@@ -50,6 +52,6 @@ pub(super) fn look_up_nibbles(graph: &mut GraphBuilder, table: &NibbleWeights, i
         let offsets = graph.op(&name("offsets/Unsqueeze"), "Unsqueeze", &[&offsets, &last_axis], &[]);
         values = graph.op(&name("offset"), "Add", &[&values, &offsets], &[]);
     }
-    let flat = graph.ints(&[0, 0, table.inputs as i64]);
+    let flat = graph.ints(&[-1, table.inputs as i64]);
     graph.op(&name("values"), "Reshape", &[&values, &flat], &[])
 }

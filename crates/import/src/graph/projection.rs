@@ -16,14 +16,7 @@ pub enum Stored {
     /// f32 `[inputs, outputs]`.
     Float(String),
     /// f32 `[outputs, inputs]`, shared with a table whose rows are gathered.
-    FloatRows {
-        /// The constant.
-        name: String,
-        /// Length of the output.
-        outputs: usize,
-        /// Length of the input.
-        inputs: usize,
-    },
+    FloatRows(String),
     /// 4-bit integers.
     Nibbles(NibbleWeights),
 }
@@ -121,33 +114,13 @@ pub(super) struct Products {
 }
 
 impl Products {
-    /// `input [batch, sequence, inputs]` times a stored matrix, into the value `output` (named after `name` when empty).
-    pub(super) fn multiply(
-        &mut self,
-        graph: &mut GraphBuilder,
-        name: &str,
-        input: &str,
-        stored: &Stored,
-        output: &str,
-    ) -> String {
-        let own = format!("{name}/output_0");
-        let output = if output.is_empty() { own.as_str() } else { output };
+    /// `input [positions, inputs]` times a stored matrix, `[positions, outputs]`.
+    pub(super) fn multiply(&mut self, graph: &mut GraphBuilder, name: &str, input: &str, stored: &Stored) -> String {
         match stored {
-            Stored::Float(weight) => graph.node("", name, "MatMul", &[input, weight], &[output], &[]),
-            Stored::FloatRows { name: table, outputs, inputs } => {
-                let flat_shape = graph.ints(&[-1, *inputs as i64]);
-                let flat = graph.op(&format!("{name}/flat"), "Reshape", &[input, &flat_shape], &[]);
-                let flat_product =
-                    graph.op(&format!("{name}/Gemm"), "Gemm", &[&flat, table], &[("transB", Attribute::Int(1))]);
-                let shape = graph.op(&format!("{name}/Shape"), "Shape", &[input], &[("end", Attribute::Int(2))]);
-                let width = graph.ints(&[*outputs as i64]);
-                let axis = [("axis", Attribute::Int(0))];
-                let shape = graph.op(&format!("{name}/shape"), "Concat", &[&shape, &width], &axis);
-                graph.node("", name, "Reshape", &[&flat_product, &shape], &[output], &[]);
-            }
-            Stored::Nibbles(weights) => self.multiply_nibbles(graph, name, input, weights, output),
+            Stored::Float(weight) => graph.op(name, "MatMul", &[input, weight], &[]),
+            Stored::FloatRows(table) => graph.op(name, "Gemm", &[input, table], &[("transB", Attribute::Int(1))]),
+            Stored::Nibbles(weights) => self.multiply_nibbles(graph, name, input, weights),
         }
-        output.to_owned()
     }
 
     fn multiply_nibbles(
@@ -156,8 +129,7 @@ impl Products {
         name: &str,
         input: &str,
         weights: &NibbleWeights,
-        output: &str,
-    ) {
+    ) -> String {
         let fed = if weights.planes == 2 { self.double(graph, input) } else { input.to_owned() };
         let attributes = [
             ("K", Attribute::Int((weights.inputs * weights.planes) as i64)),
@@ -167,15 +139,13 @@ impl Products {
             ("accuracy_level", Attribute::Int(INT8_ACTIVATIONS)),
         ];
         let inputs = [fed.as_str(), &weights.packed, &weights.scales];
-        let Some(offsets) = &weights.offsets else {
-            graph.node("com.microsoft", name, "MatMulNBits", &inputs, &[output], &attributes);
-            return;
-        };
         let scaled = format!("{name}/scaled");
         graph.node("com.microsoft", &format!("{name}/MatMulNBits"), "MatMulNBits", &inputs, &[&scaled], &attributes);
+        let Some(offsets) = &weights.offsets else {
+            return scaled;
+        };
         let sums = self.block_sums(graph, input, weights.inputs, weights.block);
-        let offset = graph.op(&format!("{name}/offsets"), "MatMul", &[&sums, offsets], &[]);
-        graph.node("", name, "Add", &[&scaled, &offset], &[output], &[]);
+        graph.op(name, "Gemm", &[&sums, offsets, &scaled], &[])
     }
 
     fn double(&mut self, graph: &mut GraphBuilder, input: &str) -> String {
@@ -192,7 +162,7 @@ impl Products {
         if let Some(known) = self.sums.get(&key) {
             return known.clone();
         }
-        let shape = graph.ints(&[0, 0, (inputs / block) as i64, block as i64]);
+        let shape = graph.ints(&[-1, (inputs / block) as i64, block as i64]);
         let blocks = graph.op(&format!("{input}/blocks_{block}"), "Reshape", &[input, &shape], &[]);
         let last = graph.ints(&[-1]);
         let sums = graph.op(

@@ -274,7 +274,14 @@ fn joins_matrices_and_counts_few_nodes() {
     assert_eq!(got.count("MatMulNBits"), 2 * 4 + 1);
     assert_eq!(got.count("ReduceSum"), 1 + 1 + 2 * 4 + 1, "mask, embedding halves, and one per input of a product");
     assert_eq!(got.count("GroupQueryAttention"), 2);
-    assert_eq!(got.count("Concat"), 1 + 1, "the embeddings' pairs and the doubled input of the output matrix");
+    let shapes = "and the shapes of packed heads, hidden states and logits";
+    assert_eq!(
+        got.count("Concat"),
+        1 + 1 + 3,
+        "the embeddings' pairs, the doubled input of the output matrix, {shapes}"
+    );
+    assert_eq!(got.count("Gemm"), 2 * 4 + 1, "one per product with offsets");
+    assert_eq!(got.count("Add"), 1, "the embeddings' offsets");
     assert_eq!(got.count("Slice"), 2);
     let graph = got.model.graph.as_ref().unwrap();
     let mut known: Vec<&str> = graph.input.iter().map(|input| input.name.as_str()).collect();
