@@ -3,7 +3,7 @@
 //! ```text
 //! unspool-conformance cases [--models DIR] [--engine rten|ort] [--model NAME] [--case TEXT] [--verbose] [--write-baseline]
 //! unspool-conformance smollm2 --model FOLDER [--engine rten|ort] [--batch N]
-//! unspool-conformance perplexity --model FOLDER [--against FOLDER] [--engine rten|ort]
+//! unspool-conformance perplexity --model FOLDER [--against FOLDER] [--engine rten|ort] [--step TOKENS]
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +13,7 @@ use std::{env, fs};
 
 use unspool_conformance::baseline::Change;
 use unspool_conformance::compare::FLOAT_NOISE;
-use unspool_conformance::perplexity::{PAGE, perplexity};
+use unspool_conformance::perplexity::{PAGE, PROMPT_STEP, perplexity};
 use unspool_conformance::smollm2::{Comparison, Recording};
 use unspool_conformance::{Baseline, Engine, Verdict, replay};
 use unspool_core::{Error, Result};
@@ -43,7 +43,7 @@ fn run(arguments: &[String]) -> Result<bool> {
     match command.as_str() {
         "cases" => cases(&options(rest, &["models", "engine", "model", "case"], &["verbose", "write-baseline"])?),
         "smollm2" => smollm2(&options(rest, &["model", "engine", "batch"], &[])?),
-        "perplexity" => compare_perplexity(&options(rest, &["model", "against", "engine"], &[])?),
+        "perplexity" => compare_perplexity(&options(rest, &["model", "against", "engine", "step"], &[])?),
         _ => Err(Error::invalid_input(USAGE)),
     }
 }
@@ -198,11 +198,13 @@ fn smollm2(options: &Options) -> Result<bool> {
 
 fn compare_perplexity(options: &Options) -> Result<bool> {
     let folder = PathBuf::from(required(options, "model")?);
+    let step = options.get("step").map_or(Ok(PROMPT_STEP), |step| step.parse());
+    let step = step.map_err(|e| Error::invalid_input("--step wants a number of tokens").because(e))?;
     let mut good = true;
     for engine in engines(options)? {
         let measure = |folder: &Path| {
             let ids = Tokenizer::from_folder(folder)?.encode(PAGE, true)?;
-            perplexity(engine.open(folder)?.as_ref(), &ids)
+            perplexity(engine.open(folder)?.as_ref(), &ids, step)
         };
         let measured = measure(&folder)?;
         println!("{engine}: perplexity {measured:.4} of {}", folder.display());

@@ -5,8 +5,8 @@ use unspool_core::{Error, Keep, Model, Result, RowInput, SessionOptions, TokenId
 /// The opening of "Alice's Adventures in Wonderland" (1865, public domain).
 pub const PAGE: &str = include_str!("../data/page.txt");
 
-/// Tokens of one step.
-const CHUNK: usize = 128;
+/// Tokens of one step when the page runs as a prompt.
+pub const PROMPT_STEP: usize = 128;
 
 /// The perplexity of `ids` under `model`: the exponential of the mean negative log-probability of every token but the
 /// first, given those before it.
@@ -14,15 +14,15 @@ const CHUNK: usize = 128;
 /// # Errors
 ///
 /// When there are fewer than two ids, or the model fails.
-pub fn perplexity(model: &dyn Model, ids: &[TokenId]) -> Result<f64> {
+pub fn perplexity(model: &dyn Model, ids: &[TokenId], step: usize) -> Result<f64> {
     if ids.len() < 2 {
         return Err(Error::invalid_input(format!("perplexity needs at least 2 tokens, got {}", ids.len())));
     }
     let mut session = model.open(&SessionOptions { rows: 1, capacity: ids.len() })?;
     let mut loss = 0.0;
-    for (index, chunk) in ids.chunks(CHUNK).enumerate() {
+    for (index, chunk) in ids.chunks(step.max(1)).enumerate() {
         let scores = session.step(&[RowInput { tokens: chunk, keep: Keep::All }])?;
-        let followers = ids.iter().skip(index * CHUNK + 1);
+        let followers = ids.iter().skip(index * step.max(1) + 1);
         for (position, follower) in (0..scores.kept()).zip(followers) {
             loss -= log_probability(scores.row(position), *follower)?;
         }

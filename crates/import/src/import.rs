@@ -19,6 +19,8 @@ const GRAPH: &str = "model.onnx";
 
 /// The graph that runs prompts, over the same weights, on engines that would round them otherwise.
 const PROMPT_GRAPH: &str = "prompt.onnx";
+/// The graph that runs single tokens on ONNX Runtime, over the same weights.
+const TOKEN_GRAPH: &str = "token.onnx";
 
 /// How weights are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -158,8 +160,8 @@ impl fmt::Display for ImportReport {
 /// Makes a model folder `out` of the checkpoint at `checkpoint` (a `.gguf` file, a `.safetensors` file with its
 /// `config.json`, or a folder of one).
 ///
-/// The folder holds `onnx/model.onnx` with `onnx/model.onnx.data` (and `onnx/prompt.onnx` over the same weights, where 4-bit
-/// products are kept), `config.json`, `generation_config.json`,
+/// The folder holds `onnx/model.onnx` with `onnx/model.onnx.data` (and over the same weights `onnx/prompt.onnx`, where 4-bit
+/// products are kept, and `onnx/token.onnx`, where there are 8-bit products), `config.json`, `generation_config.json`,
 /// `tokenizer.json` and `tokenizer_config.json` (from a safetensors folder: those that it has). It appears whole or not at
 /// all: everything is written beside it and moved at the end. Memory stays bounded: large tensors pass in pieces.
 ///
@@ -234,8 +236,11 @@ fn write_graph(checkpoint: &Checkpoint, folder: &Path, options: &ImportOptions) 
     let notes = graph::build(&mut builder, source, &hyper.decoder(), float, &mut written)
         .map_err(|error| error.at(checkpoint.path().display()))?;
     let bytes = builder.data_len();
-    let model = builder.finish()?;
+    let (model, token) = builder.finish()?;
     save(&model, &folder.join(GRAPH))?;
+    if let Some(token) = token {
+        save(&token, &folder.join(TOKEN_GRAPH))?;
+    }
     let keeps = options.weights == Weights::Keep;
     if let Some(prompt) = keeps.then(|| prompt_graph(model)).flatten() {
         save(&prompt, &folder.join(PROMPT_GRAPH))?;
@@ -265,13 +270,9 @@ fn save(model: &ModelProto, path: &Path) -> Result<()> {
 /// Activations rounded to 8 bits make single tokens twice as fast and prompts no faster, but what they cost in exactness
 /// adds up over a prompt: with it, SmolLM2 no longer answers that the capital of France is Paris.
 fn prompt_graph(mut model: ModelProto) -> Option<ModelProto> {
-    let mut changed = false;
-    for node in model.graph.as_mut()?.node.iter_mut().filter(|node| node.op_type == "MatMulNBits") {
-        let before = node.attribute.len();
-        node.attribute.retain(|attribute| attribute.name != "accuracy_level");
-        changed |= node.attribute.len() != before;
-    }
-    changed.then_some(model)
+    let products = model.graph.as_mut()?.node.iter_mut().filter(|node| node.op_type == "MatMulNBits");
+    let changed = products.map(|node| node.attribute.retain(|attribute| attribute.name != "accuracy_level")).count();
+    (changed > 0).then_some(model)
 }
 
 #[cfg(test)]

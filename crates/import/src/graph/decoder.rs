@@ -177,11 +177,12 @@ impl Writer<'_, '_> {
             let rows = self.apart(&name("residual/rows"), &residual, hidden);
             let kept = self.keep_last(&name("residual/kept"), &rows);
             residual = self.flat(&name("residual/flat"), &kept, hidden);
+            self.products.ends_prompt = true;
         }
         let attended = self.flat(&name("attn/flat"), &attended, attention_width);
         let output = [(tensor("self_attn.o_proj.weight"), hidden)];
         let stored = self.matrices.store_joined(self.graph, &output[0].0, &output, attention_width)?;
-        let mut attended = self.multiply(&name("attn/o_proj"), &attended, &stored);
+        let mut attended = self.multiply(&name("attn/o_proj"), &attended, &stored)?;
         if self.has(&tensor("self_attn.o_proj.bias")) {
             let bias = [(tensor("self_attn.o_proj.bias"), hidden)];
             attended = self.add_bias(&name("attn/o_proj/bias"), &attended, &bias)?;
@@ -199,11 +200,11 @@ impl Writer<'_, '_> {
         let stored = self.matrices.store_joined(self.graph, &joined, &parts, hidden)?;
         let (gate, up) = if let [gate, up] = &stored[..] {
             (
-                self.multiply_one(&name("mlp/gate_proj"), &normed, gate),
-                self.multiply_one(&name("mlp/up_proj"), &normed, up),
+                self.multiply_one(&name("mlp/gate_proj"), &normed, gate)?,
+                self.multiply_one(&name("mlp/up_proj"), &normed, up)?,
             )
         } else {
-            let both = self.multiply(&name("mlp/gate_up_proj"), &normed, &stored);
+            let both = self.multiply(&name("mlp/gate_up_proj"), &normed, &stored)?;
             let parts = [name("mlp/gate"), name("mlp/up")];
             self.split(&name("mlp/Split"), &both, &parts, &[intermediate, intermediate]);
             let [gate, up] = parts;
@@ -215,7 +216,7 @@ impl Writer<'_, '_> {
         let product = graph.op(&name("mlp/Mul"), "Mul", &[&silu, &up], &[]);
         let down = [(tensor("mlp.down_proj.weight"), hidden)];
         let stored = self.matrices.store_joined(self.graph, &down[0].0, &down, intermediate)?;
-        let down = self.multiply(&name("mlp/down_proj"), &product, &stored);
+        let down = self.multiply(&name("mlp/down_proj"), &product, &stored)?;
         Ok((residual, Some(down)))
     }
 
@@ -235,7 +236,7 @@ impl Writer<'_, '_> {
 
         let mut heads = [String::new(), String::new(), String::new()];
         if let [_] = &stored[..] {
-            let mut packed = self.multiply(&name("qkv_proj"), normed, &stored);
+            let mut packed = self.multiply(&name("qkv_proj"), normed, &stored)?;
             if biased {
                 packed = self.add_bias(&name("qkv_proj/bias"), &packed, &biases)?;
             }
@@ -248,7 +249,7 @@ impl Writer<'_, '_> {
         } else {
             for (index, matrix) in stored.iter().enumerate() {
                 let part = widths[index].0;
-                heads[index] = self.multiply_one(&name(part), normed, matrix);
+                heads[index] = self.multiply_one(&name(part), normed, matrix)?;
                 if biased {
                     let bias = [biases[index].clone()];
                     heads[index] = self.add_bias(&name(&format!("{part}/bias")), &heads[index], &bias)?;
@@ -314,7 +315,7 @@ impl Writer<'_, '_> {
                 self.matrices.store(self.graph, HEAD, &[(HEAD.to_owned(), form)])?
             }
         };
-        let product = self.multiply_one("/lm_head", &normed, &stored);
+        let product = self.multiply_one("/lm_head", &normed, &stored)?;
         let shape = self.row_shape(self.decoder.vocab);
         self.graph.node("", "/logits", "Reshape", &[&product, &shape], &["logits"], &[]);
         Ok(())
@@ -388,11 +389,11 @@ impl Writer<'_, '_> {
         self.graph.op(name, "Slice", &[input, &self.shared.first_kept, &end, &axis], &[])
     }
 
-    fn multiply(&mut self, name: &str, input: &str, stored: &[Stored]) -> String {
-        stored.first().map_or_else(String::new, |stored| self.multiply_one(name, input, stored))
+    fn multiply(&mut self, name: &str, input: &str, stored: &[Stored]) -> Result<String> {
+        stored.first().map_or_else(|| Ok(String::new()), |stored| self.multiply_one(name, input, stored))
     }
 
-    fn multiply_one(&mut self, name: &str, input: &str, stored: &Stored) -> String {
+    fn multiply_one(&mut self, name: &str, input: &str, stored: &Stored) -> Result<String> {
         self.products.multiply(self.graph, name, input, stored)
     }
 

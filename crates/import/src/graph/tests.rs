@@ -6,7 +6,7 @@ use prost::Message;
 use unspool_core::{Error, Result};
 
 use super::*;
-use crate::onnx::proto::{ModelProto, TensorProto};
+use crate::onnx::proto::{ModelProto, NodeProto, TensorProto};
 use crate::onnx::{DataFile, GraphBuilder};
 use crate::weights::{BlockRows, Form, Matrix, MatrixKind, Requantised, Source};
 
@@ -137,14 +137,26 @@ fn checkpoint(matrix: MatrixKind, table: MatrixKind, biases: bool, norms: bool) 
     memory
 }
 
-fn write(source: &dyn Source, decoder: &Decoder, float: bool, folder: &Path) -> Result<(ModelProto, Vec<WeightNote>)> {
+/// The graph for every engine, the one for ONNX Runtime (the same where it has nothing of its own), and the notes.
+fn write(
+    source: &dyn Source,
+    decoder: &Decoder,
+    float: bool,
+    folder: &Path,
+) -> Result<(ModelProto, ModelProto, Vec<WeightNote>)> {
     let mut graph = GraphBuilder::new("decoder", DataFile::create(folder, "model.onnx.data")?);
     let notes = build(&mut graph, source, decoder, float, &mut |_| Ok(()))?;
-    let bytes = graph.finish()?.encode_to_vec();
-    std::fs::write(folder.join("model.onnx"), &bytes).unwrap();
-    Ok((ModelProto::decode(&bytes[..]).unwrap(), notes))
+    let (portable, special) = graph.finish()?;
+    let saved = |model: &ModelProto, name: &str| {
+        let bytes = model.encode_to_vec();
+        std::fs::write(folder.join(name), &bytes).unwrap();
+        ModelProto::decode(&bytes[..]).unwrap()
+    };
+    let special = saved(special.as_ref().unwrap_or(&portable), "token.onnx");
+    Ok((saved(&portable, "model.onnx"), special, notes))
 }
 
+#[derive(Clone)]
 struct Written {
     model: ModelProto,
     notes: Vec<WeightNote>,
@@ -152,9 +164,15 @@ struct Written {
 }
 
 fn written(source: &dyn Source, decoder: &Decoder, float: bool) -> Written {
+    both(source, decoder, float)[0].clone()
+}
+
+/// The graph for every engine and the one for ONNX Runtime.
+fn both(source: &dyn Source, decoder: &Decoder, float: bool) -> [Written; 2] {
     let folder = tempfile::tempdir().unwrap();
-    let (model, notes) = write(source, decoder, float, folder.path()).unwrap();
-    Written { model, notes, data: std::fs::read(folder.path().join("model.onnx.data")).unwrap() }
+    let (portable, special, notes) = write(source, decoder, float, folder.path()).unwrap();
+    let data = std::fs::read(folder.path().join("model.onnx.data")).unwrap();
+    [portable, special].map(|model| Written { model, notes: notes.clone(), data: data.clone() })
 }
 
 impl Written {
@@ -187,24 +205,39 @@ impl Written {
                 .map(|(row, col)| values[col * dims[1] + row])
                 .collect();
         }
-        let (packed, dims) = self.bytes(&format!("{name}_quant"));
-        let (scales, _) = self.floats(&format!("{name}_scales"));
-        let (outputs, groups, block) = (dims[0], dims[1], dims[2] * 2);
-        let offsets = self.constant(&format!("{name}_offsets")).map(|constant| self.floats(&constant.name));
-        let inputs = offsets.as_ref().map_or_else(|| self.inputs(name), |(_, dims)| dims[0] * block);
-        let blocks = inputs / block;
+        let quant = format!("{name}_quant");
+        let (packed, dims) = self.bytes(&quant);
+        let (scales, scale_dims) = self.floats(&format!("{name}_scales"));
+        let node = self.nodes().find(|node| node.op_type == "MatMulNBits" && node.input[1] == quant).unwrap();
+        let attribute = |name: &str| {
+            node.attribute.iter().find(|attribute| attribute.name == name).and_then(|found| found.i).unwrap() as usize
+        };
+        let (outputs, fed, block) = (dims[0], attribute("K"), attribute("block_size"));
+        assert_eq!(dims[1..], [fed / block, block * attribute("bits") / 8]);
+        assert_eq!(scale_dims, [outputs, fed / block]);
+        // What one element of the input is fed as: itself, or itself and its 16-fold.
+        let factors: &[f32] = if node.input[0].ends_with("/pairs/output_0") { &[1.0, 16.0] } else { &[1.0] };
+        let zero_points = node.input.get(3).map(|points| self.bytes(points).0);
+        let added = self.nodes().find(|other| other.op_type == "Gemm" && other.input[2] == node.output[0]);
+        let offsets = added.map(|node| self.floats(&node.input[1]).0);
+        let (inputs, blocks) = (fed / factors.len(), fed / block);
         let mut values = Vec::new();
         for row in 0..outputs {
             for col in 0..inputs {
+                let group = row * blocks + col * factors.len() / block;
                 let mut value = 0.0_f32;
-                for plane in 0..groups / blocks {
-                    let group = plane * blocks + col / block;
-                    let byte = packed[(row * groups + group) * (block / 2) + col % block / 2];
-                    let half = if col % 2 == 0 { byte & 15 } else { byte >> 4 };
-                    value += (f32::from(half) - 8.0) * scales[row * groups + group];
+                for (half, factor) in factors.iter().enumerate() {
+                    let at = col * factors.len() + half;
+                    let (integer, zero) = if attribute("bits") == 8 {
+                        (packed[row * fed + at], zero_points.map_or(128, |points| points[group]))
+                    } else {
+                        let byte = packed[(row * fed + at) / 2];
+                        (if at.is_multiple_of(2) { byte & 15 } else { byte >> 4 }, 8)
+                    };
+                    value += (f32::from(integer) - f32::from(zero)) * scales[group] * factor;
                 }
-                if let Some((offsets, _)) = &offsets {
-                    value += offsets[col / block * outputs + row];
+                if let Some(offsets) = &offsets {
+                    value += offsets[group % blocks * outputs + row];
                 }
                 values.push(value);
             }
@@ -212,18 +245,12 @@ impl Written {
         values
     }
 
-    /// Inputs of a matrix without offsets: from the node that multiplies with it.
-    fn inputs(&self, name: &str) -> usize {
-        let graph = self.model.graph.as_ref().unwrap();
-        let quant = format!("{name}_quant");
-        let node = graph.node.iter().find(|node| node.op_type == "MatMulNBits" && node.input[1] == quant).unwrap();
-        let fed = &node.input[0];
-        let k = node.attribute.iter().find(|attribute| attribute.name == "K").and_then(|k| k.i).unwrap() as usize;
-        if fed.ends_with("/doubled/output_0") { k / 2 } else { k }
+    fn nodes(&self) -> impl Iterator<Item = &NodeProto> {
+        self.model.graph.as_ref().unwrap().node.iter()
     }
 
     fn count(&self, op_type: &str) -> usize {
-        self.model.graph.as_ref().unwrap().node.iter().filter(|node| node.op_type == op_type).count()
+        self.nodes().filter(|node| node.op_type == op_type).count()
     }
 }
 
@@ -231,28 +258,29 @@ impl Written {
 fn every_kind_of_block_decodes_to_the_checkpoint_s_values() {
     for kind in [Q4_0, Q4_1, Q5_1, Q6_K, Q8_0, MatrixKind::Float] {
         let source = checkpoint(kind, Q8_0, false, false);
-        let got = written(&source, &decoder(), false);
-        let affine = matches!(kind, MatrixKind::Blocks { affine: true, .. });
-        for (joined, parts) in [
-            (
-                "model.layers.1.self_attn.qkv_proj.weight",
-                &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"][..],
-            ),
-            ("model.layers.1.mlp.gate_up_proj.weight", &["mlp.gate_proj", "mlp.up_proj"]),
-            ("model.layers.1.mlp.down_proj.weight", &["mlp.down_proj"]),
-        ] {
-            let expected: Vec<f32> = parts
-                .iter()
-                .flat_map(|part| source.tensors[&format!("model.layers.1.{part}.weight")].1.clone())
-                .collect();
-            let values = got.matrix(joined);
-            assert_eq!(values.len(), expected.len(), "{joined} of {kind:?}");
-            for (value, expected) in values.iter().zip(&expected) {
-                let slack = if affine { 2e-7 } else { 0.0 };
-                assert!((value - expected).abs() <= slack, "{joined} of {kind:?}: {value} for {expected}");
+        for got in both(&source, &decoder(), false) {
+            let affine = matches!(kind, MatrixKind::Blocks { affine: true, .. });
+            for (joined, parts) in [
+                (
+                    "model.layers.1.self_attn.qkv_proj.weight",
+                    &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"][..],
+                ),
+                ("model.layers.1.mlp.gate_up_proj.weight", &["mlp.gate_proj", "mlp.up_proj"]),
+                ("model.layers.1.mlp.down_proj.weight", &["mlp.down_proj"]),
+            ] {
+                let expected: Vec<f32> = parts
+                    .iter()
+                    .flat_map(|part| source.tensors[&format!("model.layers.1.{part}.weight")].1.clone())
+                    .collect();
+                let values = got.matrix(joined);
+                assert_eq!(values.len(), expected.len(), "{joined} of {kind:?}");
+                for (value, expected) in values.iter().zip(&expected) {
+                    let slack = if affine { 2e-7 } else { 0.0 };
+                    assert!((value - expected).abs() <= slack, "{joined} of {kind:?}: {value} for {expected}");
+                }
             }
+            assert_eq!(got.matrix("model.embed_tokens.weight"), source.tensors["model.embed_tokens.weight"].1);
         }
-        assert_eq!(got.matrix("model.embed_tokens.weight"), source.tensors["model.embed_tokens.weight"].1);
     }
 }
 
@@ -272,29 +300,30 @@ fn float_weights_are_the_dequantised_ones_bit_for_bit() {
 fn joins_matrices_and_counts_few_nodes() {
     let got = written(&checkpoint(Q4_1, Q8_0, false, false), &decoder(), false);
     assert_eq!(got.count("MatMulNBits"), 2 * 4 + 1);
-    assert_eq!(got.count("ReduceSum"), 1 + 1 + 2 * 4 + 1, "mask, embedding halves, and one per input of a product");
+    assert_eq!(got.count("ReduceSum"), 1 + 2 * 4 + 1, "mask, and one per input of a product");
     assert_eq!(got.count("GroupQueryAttention"), 2);
-    let shapes = "and the shapes of packed heads, hidden states and logits";
-    assert_eq!(
-        got.count("Concat"),
-        1 + 1 + 3,
-        "the embeddings' pairs, the doubled input of the output matrix, {shapes}"
-    );
+    assert_eq!(got.count("Concat"), 3, "the shapes of packed heads, hidden states and logits");
     assert_eq!(got.count("Gemm"), 2 * 4 + 1, "one per product with offsets");
-    assert_eq!(got.count("Add"), 1, "the embeddings' offsets");
+    assert_eq!(got.count("Add"), 0, "offsets are added as they are multiplied");
     assert_eq!(got.count("Slice"), 2);
-    let graph = got.model.graph.as_ref().unwrap();
-    let mut known: Vec<&str> = graph.input.iter().map(|input| input.name.as_str()).collect();
-    known.extend(graph.initializer.iter().map(|constant| constant.name.as_str()));
-    known.push("");
-    for node in &graph.node {
-        for input in &node.input {
-            assert!(known.contains(&input.as_str()), "{} reads {input} before it is there", node.name);
+    let [got, special] = both(&checkpoint(Q4_1, Q8_0, false, false), &decoder(), false);
+    assert_eq!(special.count("Gemm"), 2 * 4, "8-bit integers need no offsets");
+    assert_eq!(special.count("Unsqueeze") + 1, got.count("Unsqueeze"), "nor the input twice");
+    assert_eq!((special.count("ReduceSum"), special.count("MatMul")), (1, 2 * 4), "blocks are summed by a product");
+    assert!(special.constant("model.embed_tokens.weight_offsets").is_none(), "a constant that is not read is left out");
+    for graph in [got, special].map(|written| written.model.graph.unwrap()) {
+        let mut known: Vec<&str> = graph.input.iter().map(|input| input.name.as_str()).collect();
+        known.extend(graph.initializer.iter().map(|constant| constant.name.as_str()));
+        known.push("");
+        for node in &graph.node {
+            for input in &node.input {
+                assert!(known.contains(&input.as_str()), "{} reads {input} before it is there", node.name);
+            }
+            known.extend(node.output.iter().map(String::as_str));
         }
-        known.extend(node.output.iter().map(String::as_str));
-    }
-    for output in &graph.output {
-        assert!(known.contains(&output.name.as_str()), "{} is nowhere computed", output.name);
+        for output in &graph.output {
+            assert!(known.contains(&output.name.as_str()), "{} is nowhere computed", output.name);
+        }
     }
 }
 

@@ -123,13 +123,19 @@ fn a_gguf_file_becomes_a_model_folder() {
         report.to_string().starts_with("qwen2 with 14 tensors: 8 quantised ones kept without loss, 6 as f32"),
         "{report}"
     );
-    assert_eq!(names(&out.join("onnx")), ["model.onnx", "model.onnx.data", "prompt.onnx"]);
+    assert_eq!(names(&out.join("onnx")), ["model.onnx", "model.onnx.data", "prompt.onnx", "token.onnx"]);
     let rounding = |graph: &str| {
         let model = ModelProto::decode(&fs::read(out.join("onnx").join(graph)).unwrap()[..]).unwrap();
         let products = model.graph.unwrap().node.into_iter().filter(|node| node.op_type == "MatMulNBits");
         products.map(|node| node.attribute.iter().any(|a| a.name == "accuracy_level")).collect::<Vec<_>>()
     };
-    assert!(rounding("model.onnx").iter().all(|&rounds| rounds), "single tokens round activations");
+    assert!(rounding("token.onnx").iter().all(|&rounds| rounds), "single tokens round activations");
+    let expected = [true, false, false, false, false];
+    assert_eq!(
+        rounding("model.onnx"),
+        expected,
+        "of a prompt, the last position is by itself after the last attention"
+    );
     assert!(!rounding("prompt.onnx").is_empty() && rounding("prompt.onnx").iter().all(|&rounds| !rounds));
     assert_eq!(
         names(&out),

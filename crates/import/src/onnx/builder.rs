@@ -35,10 +35,23 @@ pub enum Dim {
     Named(&'static str),
 }
 
-/// A graph under construction.
+/// One of the graphs that are built over the same constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Runs on every engine.
+    Portable,
+    /// Uses what only ONNX Runtime has.
+    OnnxRuntime,
+}
+
+/// A graph under construction, in two variants that share most of their nodes.
 #[derive(Debug)]
 pub struct GraphBuilder {
     graph: GraphProto,
+    /// For each node, the only variant that has it.
+    only: Vec<Option<Variant>>,
+    /// The variant that nodes are being added to; both when none.
+    variant: Option<Variant>,
     data: DataFile,
     constants: BTreeSet<String>,
 }
@@ -47,7 +60,15 @@ impl GraphBuilder {
     /// An empty graph whose large constants go to `data`.
     pub fn new(name: &str, data: DataFile) -> Self {
         let graph = GraphProto { name: name.to_owned(), ..GraphProto::default() };
-        GraphBuilder { graph, data, constants: BTreeSet::new() }
+        GraphBuilder { graph, only: Vec::new(), variant: None, data, constants: BTreeSet::new() }
+    }
+
+    /// Runs `add` so that its nodes belong to `variant` alone. The other variant must get nodes with the same outputs.
+    pub fn only<T>(&mut self, variant: Variant, add: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.variant.replace(variant);
+        let added = add(self);
+        self.variant = before;
+        added
     }
 
     /// Declares an input and returns its name.
@@ -78,6 +99,7 @@ impl GraphBuilder {
         outputs: &[&str],
         attributes: &[(&str, Attribute)],
     ) {
+        self.only.push(self.variant);
         self.graph.node.push(NodeProto {
             input: inputs.iter().map(|&input| input.to_owned()).collect(),
             output: outputs.iter().map(|&output| output.to_owned()).collect(),
@@ -105,6 +127,13 @@ impl GraphBuilder {
     pub fn float_scalar(&mut self, value: f32) -> String {
         let name = format!("/constants/f32/{value:?}");
         self.small(name, DataType::Float, Vec::new(), value.to_le_bytes().to_vec())
+    }
+
+    /// A small f32 constant of shape `[values.len()]`; equal ones are shared.
+    pub fn floats(&mut self, values: &[f32]) -> String {
+        let name = format!("/constants/f32/{values:?}");
+        let raw = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.small(name, DataType::Float, vec![values.len() as i64], raw)
     }
 
     fn small(&mut self, name: String, dtype: DataType, dims: Vec<i64>, raw: Vec<u8>) -> String {
@@ -177,23 +206,44 @@ impl GraphBuilder {
         self.data.len()
     }
 
-    /// Finishes the data file and returns the model's message.
+    /// Finishes the data file and returns the messages of both variants; the second is absent when it is the first.
     ///
     /// # Errors
     ///
     /// When the disk refuses.
-    pub fn finish(self) -> Result<ModelProto> {
+    pub fn finish(self) -> Result<(ModelProto, Option<ModelProto>)> {
         self.data.finish()?;
-        let opset =
-            |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
-        Ok(ModelProto {
-            ir_version: Some(IR_VERSION),
-            producer_name: "unspool".to_owned(),
-            producer_version: env!("CARGO_PKG_VERSION").to_owned(),
-            graph: Some(self.graph),
-            opset_import: vec![opset("", OPSET), opset("com.microsoft", 1)],
-        })
+        let special = self.only.contains(&Some(Variant::OnnxRuntime));
+        let special = special.then(|| model(variant(&self.graph, &self.only, Variant::OnnxRuntime)));
+        Ok((model(variant(&self.graph, &self.only, Variant::Portable)), special))
     }
+}
+
+fn model(graph: GraphProto) -> ModelProto {
+    let opset = |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
+    ModelProto {
+        ir_version: Some(IR_VERSION),
+        producer_name: "unspool".to_owned(),
+        producer_version: env!("CARGO_PKG_VERSION").to_owned(),
+        graph: Some(graph),
+        opset_import: vec![opset("", OPSET), opset("com.microsoft", 1)],
+    }
+}
+
+/// The nodes of one variant that an output needs, and the constants that those read.
+fn variant(graph: &GraphProto, only: &[Option<Variant>], variant: Variant) -> GraphProto {
+    let mut needed: BTreeSet<&str> = graph.output.iter().map(|output| output.name.as_str()).collect();
+    let mut nodes = Vec::new();
+    for (node, only) in graph.node.iter().zip(only).rev() {
+        let wanted = only.is_none_or(|only| only == variant);
+        if wanted && node.output.iter().any(|output| needed.contains(output.as_str())) {
+            needed.extend(node.input.iter().map(String::as_str));
+            nodes.push(node.clone());
+        }
+    }
+    nodes.reverse();
+    let constants = graph.initializer.iter().filter(|constant| needed.contains(constant.name.as_str()));
+    GraphProto { node: nodes, initializer: constants.cloned().collect(), ..graph.clone() }
 }
 
 fn list(values: &[i64]) -> String {

@@ -4,6 +4,8 @@ use super::contract::{Matrix, MatrixKind};
 
 /// Block sizes that both engines multiply.
 const BLOCKS: [usize; 5] = [16, 32, 64, 128, 256];
+/// The largest block of two halves per element: a block of twice that size is the largest that is multiplied.
+const MAX_WIDE_BLOCK: usize = 128;
 
 /// How a matrix is said in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,31 +17,35 @@ pub enum Form {
 }
 
 /// 4-bit halves of the checkpoint's integers. An element is `scale * (q - center)` plus its block's offset, where
-/// `q - center` is one 4-bit integer (`planes == 1`) or `16 * high + low` (`planes == 2`), all from -8 to 7.
+/// `q - center` is one 4-bit integer (`halves == 1`) or `low + 16 * high` (`halves == 2`), all from -8 to 7.
 ///
-/// `MatMulNBits` of rten has no zero points and no 8-bit integers, and both engines run this form: the two planes lie
-/// behind one another along the inputs, and the input is fed twice. The offsets are multiplied with the sums of the
-/// input's blocks.
+/// Two halves lie in one byte, which is a 4-bit matrix of twice the width (an element's low half is multiplied with the
+/// input, the high one with 16 times the input) and an 8-bit matrix at once: `MatMulNBits` of rten has no zero points and
+/// no 8-bit integers, ONNX Runtime's has both and takes half the time with them. The offsets are multiplied with the sums
+/// of the input's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nibbles {
     /// Elements of a block.
     pub block: usize,
     /// 4-bit integers per element: 1 or 2.
-    pub planes: usize,
+    pub halves: usize,
     /// What is taken from each integer of the checkpoint, and given back through the offset.
     pub center: i16,
-    /// Whether the blocks have offsets.
-    pub offsets: bool,
+    /// Whether the checkpoint's own blocks have offsets.
+    pub affine: bool,
 }
+
+/// What a byte of two halves says more than `q - center`.
+pub const BYTE_ZERO: i16 = 136;
 
 impl Nibbles {
     /// The 4-bit form of integers from `min` to `max`, when there is one.
     pub fn of_integers(block: usize, min: i16, max: i16, affine: bool) -> Option<Self> {
-        if !BLOCKS.contains(&block) || min > max {
+        if !BLOCKS.contains(&block) || min > max || (block > MAX_WIDE_BLOCK && i32::from(max) - i32::from(min) > 15) {
             return None;
         }
         let width = i32::from(max) - i32::from(min);
-        let (planes, least, greatest) = match width {
+        let (halves, least, greatest) = match width {
             0..=15 => (1, -8, 7),
             16..=255 => (2, -136, 119),
             _ => return None,
@@ -51,7 +57,7 @@ impl Nibbles {
             let clamped = middle.max(i32::from(max) - i32::from(greatest)).min(i32::from(min) - i32::from(least));
             i16::try_from(clamped).ok()?
         };
-        Some(Nibbles { block, planes, center, offsets: affine || center != 0 })
+        Some(Nibbles { block, halves, center, affine })
     }
 
     /// The form that keeps `matrix` without loss, when there is one.
@@ -64,9 +70,14 @@ impl Nibbles {
         }
     }
 
+    /// Whether the blocks have offsets once `center` was taken from the integers.
+    pub fn offsets(&self) -> bool {
+        self.affine || self.center != 0
+    }
+
     /// Whether matrices of both forms can lie in one packed tensor.
     pub fn joins(&self, other: &Nibbles) -> bool {
-        self.block == other.block && self.planes == other.planes
+        self.block == other.block && self.halves == other.halves
     }
 }
 
@@ -87,7 +98,7 @@ mod tests {
 
     fn form(min: i16, max: i16, affine: bool) -> (usize, i16, bool) {
         let form = Nibbles::of_integers(32, min, max, affine).unwrap();
-        (form.planes, form.center, form.offsets)
+        (form.halves, form.center, form.offsets())
     }
 
     #[test]

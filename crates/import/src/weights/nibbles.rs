@@ -2,8 +2,8 @@
 
 use unspool_core::{Error, Result};
 
-use super::contract::{BlockRows, Source};
-use super::form::Nibbles;
+use super::contract::{BlockRows, Matrix, Source};
+use super::form::{BYTE_ZERO, Nibbles};
 use super::row_chunks;
 use crate::onnx::GraphBuilder;
 use crate::onnx::proto::DataType;
@@ -11,21 +11,35 @@ use crate::onnx::proto::DataType;
 /// Names of the constants of one packed matrix (or of several stacked along the outputs).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NibbleWeights {
-    /// `[outputs, planes * inputs / block, block / 2] u8`, the low half of a byte first.
+    /// `[outputs, inputs / block, halves * block / 2] u8`, the low half of a byte first.
     pub packed: String,
-    /// `[outputs, planes * inputs / block] f32`.
+    /// `[outputs, inputs / block] f32`.
     pub scales: String,
     /// `[inputs / block, outputs] f32`, to be multiplied with the sums of the input's blocks.
     pub offsets: Option<String>,
+    /// How the bytes are read as 8-bit integers (two halves only).
+    pub bytes: Option<ByteView>,
     /// Elements of a block.
     pub block: usize,
-    /// 4-bit integers per element.
-    pub planes: usize,
     /// Length of the input.
     pub inputs: usize,
     /// Length of the output.
     pub outputs: usize,
 }
+
+/// The packed bytes seen as 8-bit integers: an element is `scale * (byte - zero)`, plus the offset when `offsets`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ByteView {
+    /// What is taken from every byte when it is one number.
+    pub zero: Option<i16>,
+    /// `[outputs * inputs / block] u8`: what is taken from each block's bytes; none where it is 128.
+    pub zero_points: Option<String>,
+    /// Whether the offsets still have to be added.
+    pub offsets: bool,
+}
+
+/// What `MatMulNBits` takes from 8-bit integers by itself.
+const DEFAULT_ZERO: i16 = 128;
 
 /// Writes the matrices `parts` (name and form; all of one width, with forms that [join](Nibbles::joins)) below one another
 /// as constants named after `name`.
@@ -57,13 +71,13 @@ pub fn pack_nibbles(
         );
     }
     let blocks = inputs / form.block;
-    let groups = blocks.checked_mul(form.planes).ok_or_else(|| too_large(name))?;
+    let width = form.block / 2 * form.halves;
     let offset_len = blocks.checked_mul(outputs).ok_or_else(|| too_large(name))?;
-    let with_offsets = parts.iter().any(|(_, form)| form.offsets);
+    let with_offsets = parts.iter().any(|(_, form)| form.offsets());
 
     let (packed_name, scales_name) = (format!("{name}_quant"), format!("{name}_scales"));
-    let packed = graph.external(&packed_name, DataType::Uint8, &[outputs, groups, form.block / 2])?;
-    let scales = graph.external(&scales_name, DataType::Float, &[outputs, groups])?;
+    let packed = graph.external(&packed_name, DataType::Uint8, &[outputs, blocks, width])?;
+    let scales = graph.external(&scales_name, DataType::Float, &[outputs, blocks])?;
     let mut offsets = vec![0.0_f32; if with_offsets { offset_len } else { 0 }];
 
     let mut row = 0_usize;
@@ -73,10 +87,10 @@ pub fn pack_nibbles(
             let mut chunk = BlockRows::default();
             source.blocks(part, range, &mut chunk)?;
             check_lengths(part, &chunk, count, inputs, blocks, form)?;
-            let bytes = pack_rows(&chunk, blocks, form).map_err(|error| error.at(part))?;
-            graph.write(packed, (row * groups * (form.block / 2)) as u64, &bytes)?;
-            graph.write_floats(scales, (row * groups) as u64, &plane_scales(&chunk.scale, blocks, form.planes))?;
-            if form.offsets {
+            let bytes = pack_rows(&chunk, form).map_err(|error| error.at(part))?;
+            graph.write(packed, (row * blocks * width) as u64, &bytes)?;
+            graph.write_floats(scales, (row * blocks) as u64, &chunk.scale)?;
+            if form.offsets() {
                 for (at, &scale) in chunk.scale.iter().enumerate() {
                     let own = chunk.offset.get(at).copied().unwrap_or(0.0);
                     let (local, block) = (at / blocks, at % blocks);
@@ -96,12 +110,13 @@ pub fn pack_nibbles(
     } else {
         None
     };
+    let bytes = if form.halves == 2 { Some(byte_view(graph, name, parts, &shapes, blocks)?) } else { None };
     Ok(NibbleWeights {
         packed: packed_name,
         scales: scales_name,
         offsets: offsets_name,
+        bytes,
         block: form.block,
-        planes: form.planes,
         inputs,
         outputs,
     })
@@ -115,7 +130,7 @@ fn check_lengths(
     blocks: usize,
     form: &Nibbles,
 ) -> Result<()> {
-    let offsets_fit = chunk.offset.is_empty() || (form.offsets && chunk.offset.len() == rows * blocks);
+    let offsets_fit = chunk.offset.is_empty() || (form.affine && chunk.offset.len() == rows * blocks);
     if chunk.q.len() == rows * inputs && chunk.scale.len() == rows * blocks && offsets_fit {
         return Ok(());
     }
@@ -129,49 +144,54 @@ fn check_lengths(
     .at(part))
 }
 
-/// The packed bytes of whole rows: per row the high plane (when there are two), then the low one.
-fn pack_rows(rows: &BlockRows, blocks: usize, form: &Nibbles) -> Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(rows.q.len() / 2 * form.planes);
-    let mut outside = None;
-    for row in rows.q.chunks_exact((blocks * form.block).max(1)) {
-        for plane in (0..form.planes).rev() {
-            for pair in row.chunks_exact(2) {
-                let [first, second] = [pair[0], pair[1]].map(|q| {
-                    let value = i16::from(q) - form.center;
-                    let half = match (form.planes, plane) {
-                        (1, _) => value,
-                        (_, 0) => value - 16 * high(value),
-                        _ => high(value),
-                    };
-                    if !(-8..=7).contains(&half) {
-                        outside = Some(q);
-                    }
-                    ((half + 8) & 15) as u8
-                });
-                bytes.push(first | second << 4);
-            }
-        }
+/// How the bytes of `parts` are read as 8-bit integers. Where no part has offsets of its own, the centers become zero
+/// points and nothing has to be added.
+fn byte_view(
+    graph: &mut GraphBuilder,
+    name: &str,
+    parts: &[(String, Nibbles)],
+    shapes: &[Matrix],
+    blocks: usize,
+) -> Result<ByteView> {
+    let affine = parts.iter().any(|(_, form)| form.affine);
+    let zeros: Vec<i16> =
+        parts.iter().map(|(_, form)| if affine { BYTE_ZERO } else { BYTE_ZERO - form.center }).collect();
+    let zero = zeros.first().copied().filter(|zero| zeros.iter().all(|other| other == zero));
+    if zero == Some(DEFAULT_ZERO) {
+        return Ok(ByteView { zero, zero_points: None, offsets: affine });
     }
+    let mut points = Vec::new();
+    for (zero, shape) in zeros.iter().zip(shapes) {
+        let zero =
+            u8::try_from(*zero).map_err(|_| Error::invalid_model("the integers do not fit into bytes").at(name))?;
+        points.resize(points.len() + shape.rows * blocks, zero);
+    }
+    let zero_points = format!("{name}_zero_points");
+    let region = graph.external(&zero_points, DataType::Uint8, &[points.len()])?;
+    graph.write(region, 0, &points)?;
+    Ok(ByteView { zero, zero_points: Some(zero_points), offsets: affine })
+}
+
+/// The packed bytes of rows: two elements to a byte, or one element's two halves.
+fn pack_rows(rows: &BlockRows, form: &Nibbles) -> Result<Vec<u8>> {
+    let (least, greatest, zero) = if form.halves == 1 { (-8, 7, 8) } else { (-BYTE_ZERO, 119, BYTE_ZERO) };
+    let mut outside = None;
+    let mut byte = |q: i8| {
+        let value = i16::from(q) - form.center;
+        if !(least..=greatest).contains(&value) {
+            outside = Some(q);
+        }
+        (value + zero) as u8
+    };
+    let bytes = if form.halves == 1 {
+        rows.q.as_chunks::<2>().0.iter().map(|[first, second]| byte(*first) & 15 | byte(*second) << 4).collect()
+    } else {
+        rows.q.iter().map(|q| byte(*q)).collect()
+    };
     match outside {
         Some(q) => Err(Error::invalid_model(format!("the integer {q} is outside what its block format can hold"))),
         None => Ok(bytes),
     }
-}
-
-/// The high half of `value = 16 * high + low` with `low` from -8 to 7.
-fn high(value: i16) -> i16 {
-    (value + 8).div_euclid(16)
-}
-
-/// Scales in the order of the planes: 16 times each, then each, per row; or as they are.
-fn plane_scales(scale: &[f32], blocks: usize, planes: usize) -> Vec<f32> {
-    if planes == 1 {
-        return scale.to_vec();
-    }
-    scale
-        .chunks(blocks.max(1))
-        .flat_map(|row| row.iter().map(|scale| scale * 16.0).chain(row.iter().copied()))
-        .collect()
 }
 
 fn missing(name: &str) -> Error {

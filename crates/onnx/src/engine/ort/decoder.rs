@@ -40,11 +40,13 @@ impl OrtEngine {
     /// When ONNX Runtime is not found or refuses the graph.
     pub fn load(path: &Path, signature: &Signature, threads: usize) -> Result<Self> {
         let environment = library::load()?;
-        let prompt_path = prompt_graph(path)?;
-        let open = |path: &Path| open(environment, path, threads);
+        let beside = Beside::of(path)?;
+        let path = beside.token.as_deref().unwrap_or(path);
+        // A thread of the graph for prompts that spins for work would take time from the other graph's.
+        let open = |path: &Path, spins| open(environment, path, threads, spins);
         let (session, prompt) = std::thread::scope(|scope| {
-            let prompt = prompt_path.as_deref().map(|path| scope.spawn(move || open(path)));
-            (open(path), prompt.map(|thread| thread.join()))
+            let prompt = beside.prompt.as_deref().map(|path| scope.spawn(move || open(path, false)));
+            (open(path, true), prompt.map(|thread| thread.join()))
         });
         let prompt = match prompt {
             Some(Ok(session)) => Some(session?),
@@ -79,27 +81,43 @@ impl OrtEngine {
     }
 }
 
-/// The graph beside `path` that importing writes for steps of several tokens: the same over the same weights, with f32
-/// activations.
-///
-/// # Errors
-///
-/// When it is there and broken, or hostile.
-fn prompt_graph(path: &Path) -> Result<Option<PathBuf>> {
-    let beside = path.with_file_name("prompt.onnx");
-    if path.file_name().is_none_or(|name| name != "model.onnx") || !beside.is_file() {
-        return Ok(None);
-    }
-    // Its external data is checked as the graph's own was.
-    read::read(&beside, &folder::config_facts(&folder::root_of(path))?)?;
-    Ok(Some(beside))
+/// The graphs that importing writes beside `model.onnx` over the same weights, when they are there.
+struct Beside {
+    /// In place of `model.onnx`: with operators that only ONNX Runtime has.
+    token: Option<PathBuf>,
+    /// For steps of several tokens: with f32 activations.
+    prompt: Option<PathBuf>,
 }
 
-fn open(environment: &Environment, path: &Path, threads: usize) -> Result<Session> {
+impl Beside {
+    /// # Errors
+    ///
+    /// When a graph is there and broken, or hostile.
+    fn of(path: &Path) -> Result<Self> {
+        let mut found = Beside { token: None, prompt: None };
+        if path.file_name().is_none_or(|name| name != "model.onnx") {
+            return Ok(found);
+        }
+        let facts = folder::config_facts(&folder::root_of(path))?;
+        for (name, slot) in [("token.onnx", &mut found.token), ("prompt.onnx", &mut found.prompt)] {
+            let graph = path.with_file_name(name);
+            if graph.is_file() {
+                // Its external data is checked as the graph's own was.
+                read::read(&graph, &facts)?;
+                *slot = Some(graph);
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn open(environment: &Environment, path: &Path, threads: usize, spins: bool) -> Result<Session> {
     let failed = |e: ort::Error| Error::engine("ONNX Runtime cannot load this graph").at(path.display()).because(e);
     Session::builder(environment)
         .map_err(failed)?
         .with_intra_threads(threads)
+        .map_err(|e| failed(e.into()))?
+        .with_intra_op_spinning(spins)
         .map_err(|e| failed(e.into()))?
         // What goes wrong is returned as an error; the library's own log would only repeat it.
         .with_log_level(LogLevel::Fatal)
