@@ -10,7 +10,7 @@ use crate::decode::{self, Clock, KeptSession, Prompt, Single, Writing};
 use crate::error::{Error, Result};
 use crate::model::{Model, SessionOptions};
 use crate::output::{Output, PromptOutput};
-use crate::processor::Processor;
+use crate::processor::{PrefixConstrained, Processor};
 use crate::rng::Rng;
 use crate::stop::{AnyOf, Criterion};
 use crate::stream::TokenSink;
@@ -44,8 +44,11 @@ pub struct Request<'a> {
     pub first_row: usize,
     /// Whether to give the log-probability of every token.
     pub logprobs: bool,
-    /// The caller's own rules, run after the penalties and bans and before the filters of sampling, as in Python.
+    /// The caller's own rules, run after the penalties and bans and before the filters of sampling, as in Python. One of a
+    /// kind that the settings ask for too takes that one's place, and the output's warnings say so.
     pub processors: Vec<Box<dyn Processor>>,
+    /// What a function of the caller's allows (see [`prefix_allowed_tokens_fn`](Request::prefix_allowed_tokens_fn)).
+    pub prefix: Option<PrefixConstrained>,
     /// The caller's own criteria, asked after the built ones.
     pub criteria: Vec<Box<dyn Criterion>>,
     /// Texts of the tokens; needed by `stop_strings`.
@@ -64,6 +67,7 @@ impl<'a> Request<'a> {
             first_row: 0,
             logprobs: false,
             processors: Vec::new(),
+            prefix: None,
             criteria: Vec::new(),
             vocabulary: None,
             sink: None,
@@ -96,6 +100,22 @@ impl<'a> Request<'a> {
     #[doc(alias = "logits_processor")]
     pub fn processor(mut self, processor: impl Processor + 'static) -> Self {
         self.processors.push(Box::new(processor));
+        self
+    }
+
+    /// Allows only the tokens that a function of the prompt's index and the row's ids returns.
+    ///
+    /// ```
+    /// # use unspool_core::{Request, config::Settings};
+    /// let request = Request::new(vec![vec![1]], Settings::default())
+    ///     .prefix_allowed_tokens_fn(|_prompt, ids| if ids.len() < 3 { vec![5, 6] } else { vec![2] });
+    /// ```
+    #[must_use]
+    pub fn prefix_allowed_tokens_fn(
+        mut self,
+        allowed: impl FnMut(usize, &[TokenId]) -> Vec<TokenId> + Send + 'static,
+    ) -> Self {
+        self.prefix = Some(PrefixConstrained::new(allowed));
         self
     }
 
@@ -156,13 +176,14 @@ pub fn generate_kept(model: &dyn Model, kept: &mut Option<KeptSession>, request:
 }
 
 fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Request<'_>) -> Result<Output> {
-    let Request { prompts, settings, seed, first_row, logprobs, processors, criteria, vocabulary, sink } = request;
+    let Request { prompts, settings, seed, first_row, logprobs, processors, prefix, criteria, vocabulary, sink } =
+        request;
 
     // 1. Prompts: checked before anything is opened. (decode/prompts.rs)
     let prompts = decode::check(&prompts, &settings, model)?;
 
     // 2. Rules that change scores and criteria that end rows, in Python's order. (build/, processor/, stop/)
-    let mut rules = build::processors(&settings, processors)?;
+    let (mut rules, warnings) = build::processors(&settings, model.vocab_size(), prefix, processors)?;
     let mut in_order = build::criteria(&settings, vocabulary)?;
     in_order.extend(criteria);
     let mut criteria = AnyOf::new(in_order);
@@ -188,7 +209,7 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
     if let (Some(slot), Some(row)) = (slot, written.first()) {
         *slot = Some(KeptSession::new(session, row.ids.clone()));
     }
-    Ok(Output { prompts: by_prompt(written, prompts.len()), timing })
+    Ok(Output { prompts: by_prompt(written, prompts.len()), timing, warnings })
 }
 
 /// Tokens that the longest row may reach, for the size of the caches: the last token of a row is never run.

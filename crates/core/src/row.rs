@@ -14,6 +14,11 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// The prompt: the source of a decoder-only model.
+    pub fn prompt(&self) -> &'a [TokenId] {
+        &self.ids[..self.prompt_len]
+    }
+
     /// The tokens written so far, without the prompt.
     pub fn new_tokens(&self) -> &'a [TokenId] {
         &self.ids[self.prompt_len..]

@@ -156,16 +156,6 @@ pub enum Neutral {
     False,
     /// Unset or this number.
     Number(f64),
-    /// Unset, 0 or below.
-    NotPositive,
-    /// Like `NotPositive`, and every value when no end-of-sequence token is known.
-    NotPositiveOrNoEos,
-    /// Every value unless sampling; then unset, or this number or above.
-    GreedyOrAtLeast(f64),
-    /// Every value unless sampling; then unset, or outside the open interval from 0 to 1.
-    GreedyOrOutsideUnit,
-    /// Every value unless sampling; then unset.
-    GreedyOrUnset,
     /// Every value by itself: it refines another setting that is refused (beams, assistants, encoder-decoders).
     Always,
 }

@@ -8,6 +8,7 @@ pub mod fields;
 pub mod generation_config;
 pub mod layers;
 pub mod mode;
+pub mod rules;
 pub mod settings;
 pub(crate) mod validate;
 
@@ -16,6 +17,7 @@ pub use fields::FIELDS;
 pub use generation_config::{GenerationConfig, from_folder_json};
 pub use layers::{Layers, Resolved, Source};
 pub use mode::GenerationMode;
+pub use rules::Rules;
 pub use settings::{MaxLength, ModelFacts, Settings};
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::config::layers::{Resolved, Source};
+use crate::config::rules::Rules;
 use crate::config::validate;
 use crate::error::{Error, Result};
 use crate::token::TokenId;
@@ -61,6 +62,8 @@ pub struct Settings {
     pub stop_strings: Vec<String>,
     /// Penalty of tokens that occurred.
     pub repetition_penalty: Option<f64>,
+    /// The other rules that change scores.
+    pub rules: Rules,
     /// Divides the scores; sampling only.
     pub temperature: Option<f64>,
     /// Keeps the best k; sampling only.
@@ -90,6 +93,7 @@ impl Default for Settings {
             max_time: None,
             stop_strings: Vec::new(),
             repetition_penalty: None,
+            rules: Rules::default(),
             temperature: None,
             top_k: Some(50),
             top_p: None,
@@ -121,6 +125,7 @@ impl Settings {
             ));
         }
         let pad_token_id = token(fields, "pad_token_id")?.or(eos_token_id.first().copied());
+        let rules = Rules::resolve(fields, model, &eos_token_id)?;
         let settings = Settings {
             do_sample,
             num_return_sequences: count(fields, "num_return_sequences", 1)?.unwrap_or(1),
@@ -132,6 +137,7 @@ impl Settings {
             max_time: max_time(fields)?,
             stop_strings: texts(fields.value("stop_strings")),
             repetition_penalty: number(fields, "repetition_penalty", "a number above 0", 1.0, |x| x > 0.0)?,
+            rules,
             temperature: if do_sample {
                 let expected = "a number above 0; for the best token every time set do_sample=false";
                 number(fields, "temperature", expected, 1.0, |x| x > 0.0)?
@@ -178,10 +184,17 @@ impl Settings {
 
     /// The same length without the check.
     pub(crate) fn total_length(&self, prompt_len: usize) -> usize {
-        match self.max_length {
+        self.max_length.total(prompt_len, self.max_positions)
+    }
+}
+
+impl MaxLength {
+    /// The length, prompt included, at which a row of `prompt_len` prompt tokens ends.
+    pub fn total(self, prompt_len: usize, max_positions: Option<usize>) -> usize {
+        match self {
             MaxLength::Default => {
                 let wanted = prompt_len.saturating_add(DEFAULT_NEW_TOKENS);
-                self.max_positions.map_or(wanted, |positions| wanted.min(positions))
+                max_positions.map_or(wanted, |positions| wanted.min(positions))
             }
             MaxLength::New(new) => prompt_len.saturating_add(new),
             MaxLength::Total(total) => total,
@@ -212,7 +225,7 @@ fn max_time(fields: &Resolved) -> Result<Option<Duration>> {
 }
 
 /// A float in a range; `None` when unset or neutral.
-fn number(
+pub(super) fn number(
     fields: &Resolved,
     name: &str,
     expected: &str,
@@ -228,14 +241,14 @@ fn number(
 }
 
 /// An integer of at least `least`; `None` when unset.
-fn count(fields: &Resolved, name: &str, least: usize) -> Result<Option<usize>> {
+pub(super) fn count(fields: &Resolved, name: &str, least: usize) -> Result<Option<usize>> {
     let Some(value) = fields.value(name) else { return Ok(None) };
     let value = value.as_u64().and_then(|value| usize::try_from(value).ok()).filter(|value| *value >= least);
     value.map(Some).ok_or_else(|| fields.refuse(name, &format!("an integer of at least {least}")))
 }
 
 /// A token id; `None` when unset, or negative, which old files write for "none".
-fn token(fields: &Resolved, name: &str) -> Result<Option<TokenId>> {
+pub(super) fn token(fields: &Resolved, name: &str) -> Result<Option<TokenId>> {
     match fields.value(name) {
         None => Ok(None),
         Some(value) if value.as_i64().is_some_and(|id| id < 0) => Ok(None),

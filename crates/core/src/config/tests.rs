@@ -173,27 +173,8 @@ fn a_misspelt_setting_of_the_call_is_refused_and_one_of_the_model_file_is_kept()
 fn what_is_not_built_is_refused_by_name() {
     let cases = [
         ("num_beams", json!(4)),
-        ("no_repeat_ngram_size", json!(3)),
-        ("encoder_no_repeat_ngram_size", json!(3)),
-        ("encoder_repetition_penalty", json!(1.5)),
-        ("bad_words_ids", json!([[1]])),
-        ("sequence_bias", json!([[[1], 2.0]])),
-        ("suppress_tokens", json!([1])),
-        ("begin_suppress_tokens", json!([1])),
-        ("forced_bos_token_id", json!(1)),
-        ("forced_eos_token_id", json!([1])),
-        ("exponential_decay_length_penalty", json!([5, 1.1])),
-        ("remove_invalid_values", json!(true)),
-        ("renormalize_logits", json!(true)),
         ("guidance_scale", json!(1.5)),
-        ("watermarking_config", json!({})),
         ("token_healing", json!(true)),
-        ("min_length", json!(5)),
-        ("min_new_tokens", json!(5)),
-        ("top_h", json!(0.5)),
-        ("typical_p", json!(0.5)),
-        ("epsilon_cutoff", json!(0.1)),
-        ("eta_cutoff", json!(0.1)),
         ("is_assistant", json!(true)),
         ("use_mtp", json!(true)),
         ("prompt_lookup_num_tokens", json!(3)),
@@ -242,7 +223,8 @@ fn every_default_and_every_neutral_value_is_accepted() {
 #[test]
 fn a_rule_of_the_model_file_can_be_switched_off_by_the_call() {
     let model = json!({"no_repeat_ngram_size": 3, "num_beams": 4});
-    settings(model, json!({"no_repeat_ngram_size": null, "num_beams": null}));
+    let got = settings(model, json!({"no_repeat_ngram_size": null, "num_beams": null}));
+    assert_eq!(got.rules.no_repeat_ngram_size, 0);
 }
 
 #[test]
@@ -381,7 +363,7 @@ fn real_files_are_read() {
             let (got, _) =
                 Settings::resolve(&resolved, &facts).unwrap_or_else(|error| panic!("{name} {call}: {error}"));
             assert!(!got.eos_token_id.is_empty(), "{name}");
-            assert!(crate::build::processors(&got, Vec::new()).is_ok(), "{name}");
+            assert!(crate::build::processors(&got, 152_000, None, Vec::new()).is_ok(), "{name}");
         }
     }
     let layers = Layers::new(GenerationConfig::from_json_str(REAL[1].1).unwrap());
@@ -457,7 +439,7 @@ proptest! {
             let fields = Layers::new(model).with_call(call);
             if let Ok((settings, _)) = Settings::resolve(&fields, &ModelFacts { vocab_size, max_positions }) {
                 let _ = settings.max_length_for(prompt_len);
-                prop_assert!(crate::build::processors(&settings, Vec::new()).is_ok());
+                prop_assert!(crate::build::processors(&settings, vocab_size, None, Vec::new()).is_ok());
             }
         }
         let _ = from_folder_json(None, Some(&json.to_string()));
@@ -482,5 +464,46 @@ fn the_compatibility_page_says_of_every_field_what_the_table_says() {
     }
     for (name, _) in rows {
         assert!(Field::named(name).is_some(), "{name} is no field");
+    }
+}
+
+#[test]
+fn rules_are_read_and_wrong_ones_name_the_field() {
+    let call = json!({
+        "eos_token_id": 1, "sequence_bias": [[[2, 3], 1.5]], "bad_words_ids": [[4], [5, 6]], "min_length": 7,
+        "min_new_tokens": 3, "forced_eos_token_id": 2, "exponential_decay_length_penalty": [5, 1.1],
+        "suppress_tokens": [-1, 3], "watermarking_config": {"bias": 1.0}, "typical_p": 0.5, "eta_cutoff": 0.1
+    });
+    let rules = settings(json!({}), call.clone()).rules;
+    assert_eq!(rules.sequence_bias, [(vec![2, 3], 1.5)]);
+    assert_eq!(rules.bad_words_ids, [vec![4], vec![5, 6]]);
+    assert_eq!((rules.min_length, rules.min_new_tokens), (7, Some(3)));
+    assert_eq!((rules.forced_eos_token_id, rules.suppress_tokens), (vec![2], vec![3]));
+    assert_eq!(rules.exponential_decay_length_penalty, Some((5, 1.1)));
+    assert!(rules.watermarking_config.is_some());
+    assert_eq!((rules.typical_p, rules.eta_cutoff), (None, None), "filters of sampling");
+    let mut sampled = call;
+    sampled["do_sample"] = json!(true);
+    let rules = settings(json!({}), sampled).rules;
+    assert_eq!((rules.typical_p, rules.eta_cutoff), (Some(0.5), Some(0.1)));
+    for (field, value) in [
+        ("sequence_bias", json!([])),
+        ("sequence_bias", json!([[[], 1.0]])),
+        ("sequence_bias", json!([[[1_000_000], 1.0]])),
+        ("bad_words_ids", json!([])),
+        ("bad_words_ids", json!([[1_000_000]])),
+        ("bad_words_ids", json!([[-1]])),
+        ("forced_bos_token_id", json!(1_000_000)),
+        ("forced_eos_token_id", json!([-2])),
+        ("exponential_decay_length_penalty", json!([5, 1.1])),
+        ("encoder_repetition_penalty", json!(0)),
+        ("watermarking_config", json!({"greenlist_ratio": 2})),
+        ("typical_p", json!(-0.5)),
+        ("top_h", json!(1.5)),
+    ] {
+        let mut call = json!({"do_sample": true});
+        call[field] = value;
+        let message = error(json!({}), call).to_string();
+        assert!(message.contains(field), "{message}");
     }
 }

@@ -105,23 +105,14 @@ fn refuse_mode(fields: &Resolved, mode: GenerationMode) -> Result<()> {
 
 /// Refuses rules that are not built and would change tokens.
 fn refuse_not_built(fields: &Resolved) -> Result<()> {
-    let sampling = fields.bool("do_sample") == Some(true);
-    let has_eos = fields.value("eos_token_id").is_some();
     for field in FIELDS {
         let (Status::NotYet(neutral), Some(value)) = (field.status, fields.value(field.name)) else { continue };
-        let number = value.as_f64();
-        let positive = number.is_some_and(|number| number > 0.0);
         let is_neutral = match neutral {
             Neutral::Always => true,
             Neutral::Unset => false,
             Neutral::Empty => value.as_array().is_some_and(Vec::is_empty),
             Neutral::False => value.as_bool() == Some(false),
-            Neutral::Number(same) => number == Some(same),
-            Neutral::NotPositive => !positive,
-            Neutral::NotPositiveOrNoEos => !positive || !has_eos,
-            Neutral::GreedyOrAtLeast(least) => !sampling || number.is_some_and(|number| number >= least),
-            Neutral::GreedyOrOutsideUnit => !sampling || !positive || number.is_some_and(|number| number >= 1.0),
-            Neutral::GreedyOrUnset => !sampling,
+            Neutral::Number(same) => value.as_f64() == Some(same),
         };
         if !is_neutral {
             return Err(not_built(fields, field.name, "this rule"));

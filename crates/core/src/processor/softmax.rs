@@ -1,6 +1,7 @@
 //! The probabilities that filters compare.
 
 use crate::select::exp::exp;
+use crate::select::mass::masses;
 use crate::select::peak::peak;
 
 /// Sums that run side by side, joined in a fixed order: fast, and the same on every platform.
@@ -32,4 +33,30 @@ pub(crate) fn softmax(scores: &[f32], probabilities: &mut Vec<f32>) -> Option<f3
     }
     // The best score has the weight 1.
     Some(1.0 / sum)
+}
+
+/// The logarithm of the sum of the exponentials of `scores`; NaN where the softmax is not a distribution.
+pub(crate) fn log_mass(scores: &[f32]) -> f64 {
+    let best = peak(scores);
+    if best.nan || !best.max.is_finite() {
+        return f64::NAN;
+    }
+    f64::from(best.max) + masses(scores, best.max).sum::<f64>().ln()
+}
+
+/// The entropy of the softmax of `scores` in nats, given their [`log_mass`]; a forbidden token adds nothing.
+pub(crate) fn entropy(scores: &[f32], log_mass: f64) -> f64 {
+    let terms = scores.iter().filter(|score| **score > f32::NEG_INFINITY).map(|&score| {
+        let log = f64::from(score) - log_mass;
+        f64::from(exp(log.min(0.0) as f32)) * log
+    });
+    -terms.sum::<f64>()
+}
+
+/// Makes `scores` log-probabilities; NaN everywhere where the softmax is not a distribution, as in Python.
+pub(crate) fn log_softmax(scores: &mut [f32]) {
+    let log_mass = log_mass(scores);
+    for score in scores {
+        *score = (f64::from(*score) - log_mass) as f32;
+    }
 }

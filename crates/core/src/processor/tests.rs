@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::config::MaxLength;
 use crate::error::ErrorKind;
 use crate::row::Row;
 
@@ -228,5 +229,163 @@ proptest! {
         prop_assert_eq!(kept(rules.0, &scores), fresh);
         prop_assert_eq!(kept(rules.1, &scores), literal_top_k(&scores, 7));
         prop_assert_eq!(kept(rules.2, &scores), literal_min_p(&scores, 0.1, 2));
+    }
+}
+
+/// The same, with some of `ids` as the prompt.
+fn after(mut rule: impl Processor, prompt_len: usize, ids: &[u32], scores: &[f32]) -> Vec<f32> {
+    let mut scores = scores.to_vec();
+    rule.apply(&Row { ids, prompt_len, prompt: 0 }, &mut scores).unwrap();
+    scores
+}
+
+#[test]
+fn typical_may_remove_the_best_and_cutoffs_never_do() {
+    let p = logs(&[0.5, 0.3, 0.15, 0.05]);
+    assert_eq!(kept(Typical::new(0.2, 1).unwrap(), &p), [1]);
+    assert_eq!(kept(Typical::new(0.5, 1).unwrap(), &p), [0, 1]);
+    assert_eq!(kept(Typical::new(0.9, 1).unwrap(), &p), [0, 1, 2]);
+    assert_eq!(kept(Epsilon::new(0.9, 1).unwrap(), &p), [0]);
+    assert_eq!(kept(Epsilon::new(0.9, 3).unwrap(), &p), [0, 1, 2]);
+    assert_eq!(kept(Eta::new(0.1, 1).unwrap(), &p), [0, 1, 2]);
+    assert_eq!(kept(Eta::new(0.3, 1).unwrap(), &p), [0, 1]);
+    for wrong in [0.0, 1.0, -1.0, f64::NAN] {
+        assert!(Typical::new(wrong, 1).is_err() && Epsilon::new(wrong, 1).is_err() && Eta::new(wrong, 1).is_err());
+    }
+}
+
+#[test]
+fn top_h_holds_the_terms_of_the_whole_distribution_against_the_entropy() {
+    let p = logs(&[0.5, 0.3, 0.15, 0.05]);
+    assert_eq!(kept(TopH::new(0.9).unwrap(), &p), [0, 1, 2]);
+    assert_eq!(kept(TopH::new(0.6).unwrap(), &p), [0]);
+    assert_eq!(kept(TopH::new(0.999_999).unwrap(), &p), [0, 1, 2]);
+    assert_eq!(kept(TopH::new(0.9).unwrap(), &[1.0, NONE, NONE]), [0]);
+    let many: Vec<f32> = (0..200).map(|id| id as f32 * 1e-3).collect();
+    let got = kept(TopH::new(1.0).unwrap(), &many);
+    assert!(got.iter().all(|id| *id >= 100) && got.len() >= 98, "only the hundred best are looked at");
+    assert!(TopH::new(0.0).is_err() && TopH::new(1.1).is_err());
+}
+
+#[test]
+fn runs_are_not_repeated_and_the_prompt_counts() {
+    let forbidden = |scores: Vec<f32>| (0..scores.len()).filter(|&id| scores[id] == NONE).collect::<Vec<_>>();
+    let rule = |size: usize| NoRepeatNGram::new(size.try_into().unwrap());
+    assert_eq!(forbidden(after(rule(2), 4, &[1, 2, 3, 1], &[0.0; 5])), [2]);
+    assert_eq!(forbidden(after(rule(3), 1, &[1, 1, 1], &[0.0; 5])), [1]);
+    assert!(forbidden(after(rule(3), 1, &[1, 1], &[0.0; 5])).is_empty());
+    assert_eq!(forbidden(after(rule(1), 1, &[1, 3], &[0.0; 5])), [1, 3]);
+    let source = EncoderNoRepeatNGram::new(2.try_into().unwrap());
+    assert_eq!(forbidden(after(source, 5, &[1, 2, 3, 1, 4, 7, 1], &[0.0; 8])), [2, 4]);
+}
+
+#[test]
+fn sequences_get_their_bias_and_bad_words_are_forbidden() {
+    let biases = vec![(vec![1], 1.5), (vec![2, 3], 10.0), (vec![1, 2, 3], -4.0)];
+    assert_eq!(after(SequenceBias::new(biases.clone()).unwrap(), 1, &[0, 1, 2], &[0.0; 5]), [0.0, 1.5, 0.0, 6.0, 0.0]);
+    assert_eq!(after(SequenceBias::new(biases).unwrap(), 1, &[1, 2], &[0.0; 5]), [0.0, 1.5, 0.0, 6.0, 0.0]);
+    let twice = vec![(vec![1], 1.5), (vec![1], 2.0)];
+    assert_eq!(after(SequenceBias::new(twice).unwrap(), 1, &[0], &[0.0; 2]), [0.0, 2.0], "the last one counts");
+    let ban = || NoBadWords::new(vec![vec![1, 2], vec![3], vec![0], vec![]], &[3]).unwrap();
+    assert_eq!(after(ban(), 1, &[1], &[0.0; 4]), [NONE, 0.0, NONE, 0.0]);
+    assert_eq!(after(ban(), 1, &[3, 1], &[0.0; 4]), [NONE, 0.0, NONE, 0.0]);
+    assert_eq!(after(ban(), 1, &[1, 3], &[0.0; 4]), [NONE, 0.0, 0.0, 0.0]);
+    let long = NoBadWords::new(vec![vec![5, 1, 2]], &[]).unwrap();
+    assert_eq!(after(long.clone(), 1, &[1], &[0.0; 4]), [0.0; 4]);
+    assert_eq!(after(long, 1, &[5, 1], &[0.0; 4]), [0.0, 0.0, NONE, 0.0]);
+}
+
+#[test]
+fn lengths_hold_the_end_back_and_force_it() {
+    let min = |min| MinLength::new(min, vec![1, 9]);
+    assert_eq!(after(min(3), 2, &[0, 0], &[1.0, 2.0, 3.0]), [1.0, NONE, 3.0]);
+    assert_eq!(after(min(3), 2, &[0, 0, 0], &[1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]);
+    assert_eq!(after(MinNewTokens::new(2, vec![1]), 2, &[0, 0, 0], &[1.0, 2.0, 3.0]), [1.0, NONE, 3.0]);
+    assert_eq!(after(MinNewTokens::new(2, vec![1]), 2, &[0; 4], &[1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]);
+    assert_eq!(after(ForcedBos::new(2), 1, &[0], &[1.0, 2.0, 3.0, 4.0]), [NONE, NONE, 0.0, NONE]);
+    assert_eq!(after(ForcedBos::new(2), 1, &[0, 0], &[1.0, 2.0, 3.0, 4.0]), [1.0, 2.0, 3.0, 4.0]);
+    let forced = |length| ForcedEos::new(vec![1, 2], length, None);
+    assert_eq!(after(forced(MaxLength::Total(4)), 1, &[0; 3], &[1.0; 4]), [NONE, 0.0, 0.0, NONE]);
+    assert_eq!(after(forced(MaxLength::New(3)), 2, &[0; 4], &[1.0; 4]), [NONE, 0.0, 0.0, NONE]);
+    assert_eq!(after(forced(MaxLength::New(3)), 2, &[0; 3], &[1.0; 4]), [1.0; 4]);
+    let decay = || ExponentialDecay::new(1, 2.0, vec![0]).unwrap();
+    assert_eq!(after(decay(), 2, &[5; 3], &[-4.0]), [-4.0]);
+    assert_eq!(after(decay(), 2, &[5; 4], &[-4.0]), [0.0]);
+    assert_eq!(after(decay(), 2, &[5; 5], &[-4.0]), [8.0]);
+    assert_eq!(after(decay(), 2, &[5; 5], &[NONE]), [NONE]);
+    assert!(ExponentialDecay::new(1, 2.0, vec![]).is_err());
+}
+
+#[test]
+fn suppressed_tokens_wait_for_a_forced_first_one() {
+    let begin = |forced| SuppressTokensAtBegin::new(vec![0], forced);
+    assert_eq!(after(begin(false), 1, &[3], &[1.0; 2]), [NONE, 1.0]);
+    assert_eq!(after(begin(false), 1, &[3, 3], &[1.0; 2]), [1.0; 2]);
+    assert_eq!(after(begin(true), 1, &[3], &[1.0; 2]), [1.0; 2]);
+    assert_eq!(after(begin(true), 1, &[3, 3], &[1.0; 2]), [NONE, 1.0]);
+    assert_eq!(after(begin(true), 2, &[3, 3], &[1.0; 2]), [NONE, 1.0]);
+    assert_eq!(after(SuppressTokens::new(vec![1, 77]), 1, &[3], &[1.0; 2]), [1.0, NONE]);
+}
+
+#[test]
+fn a_function_allows_tokens_and_saves_a_hopeless_row() {
+    let allow = |ids: Vec<u32>| PrefixConstrained::new(move |_, _| ids.clone());
+    assert_eq!(after(allow(vec![1, 2]), 1, &[0], &[4.0, 3.0, 2.0]), [NONE, 3.0, 2.0]);
+    assert_eq!(after(allow(vec![1]), 1, &[0], &[1.0, NONE, 3.0]), [NONE, 0.0, NONE]);
+    let row = Row { ids: &[0], prompt_len: 1, prompt: 3 };
+    assert!(allow(vec![]).apply(&row, &mut [0.0]).unwrap_err().to_string().contains("prompt 3"));
+    assert!(allow(vec![9]).apply(&row, &mut [0.0]).unwrap_err().to_string().contains("token 9"));
+}
+
+#[test]
+fn normalised_scores_are_log_probabilities() {
+    let got = apply(LogitNormalization, &[0], &[0.0, 0.0, NONE]);
+    assert!((got[0] + 2f32.ln()).abs() < 1e-6 && got[2] == NONE);
+    assert_eq!(apply(InfNanRemove, &[0], &[f32::NAN, f32::INFINITY, NONE]), [0.0, f32::MAX, f32::MIN]);
+}
+
+proptest! {
+    /// A filter never leaves a row without a candidate and never changes what it keeps.
+    #[test]
+    fn filters_leave_a_candidate(
+        scores in prop::collection::vec(prop_oneof![4 => -30.0f32..30.0, 1 => Just(NONE), 1 => Just(1.0f32)], 1..150),
+        share in 0.001f64..0.999,
+    ) {
+        prop_assume!(scores.iter().any(|score| score.is_finite()));
+        let rules: Vec<Box<dyn Processor>> = vec![
+            Box::new(TopH::new(share).unwrap()),
+            Box::new(Typical::new(share, 1).unwrap()),
+            Box::new(Epsilon::new(share, 1).unwrap()),
+            Box::new(Eta::new(share, 1).unwrap()),
+        ];
+        for mut rule in rules {
+            let mut got = scores.clone();
+            rule.apply(&Row { ids: &[0], prompt_len: 1, prompt: 0 }, &mut got).unwrap();
+            prop_assert!(got.iter().any(|score| score.is_finite()), "{}", rule.name());
+            prop_assert!(got.iter().zip(&scores).all(|(a, b)| *a == NONE || a.to_bits() == b.to_bits()));
+        }
+    }
+
+    /// Rules at their neutral value change nothing, bit for bit.
+    #[test]
+    fn neutral_rules_change_nothing(scores in prop::collection::vec(-30.0f32..30.0, 1..50), prompt_len in 1usize..5) {
+        let rules: Vec<Box<dyn Processor>> = vec![
+            Box::new(EncoderRepetitionPenalty::new(1.0).unwrap()),
+            Box::new(MinLength::new(0, vec![0])),
+            Box::new(MinNewTokens::new(0, vec![0])),
+            Box::new(SuppressTokens::new(vec![])),
+            Box::new(SequenceBias::new(vec![(vec![0], 0.0)]).unwrap()),
+            Box::new(ExponentialDecay::new(0, 1.0, vec![0]).unwrap()),
+            Box::new(TopH::new(1.0).unwrap()),
+            Box::new(InfNanRemove),
+        ];
+        let ids = [7; 8];
+        for mut rule in rules {
+            let mut got = scores.clone();
+            rule.apply(&Row { ids: &ids, prompt_len, prompt: 0 }, &mut got).unwrap();
+            let same = got.iter().zip(&scores).all(|(a, b)| a.to_bits() == b.to_bits());
+            // The sum of top-h may fall short of the entropy by a rounding.
+            prop_assert!(same || rule.name() == "TopH", "{}", rule.name());
+        }
     }
 }

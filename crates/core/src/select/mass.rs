@@ -11,7 +11,7 @@ const LANES: usize = 8;
 
 /// `sum(exp(scores - max))` of every [`BLOCK`] of scores: terms in single precision, their sum in double. `max` is the
 /// largest score of the row.
-pub(super) fn masses(scores: &[f32], max: f32) -> impl Iterator<Item = f64> {
+pub(crate) fn masses(scores: &[f32], max: f32) -> impl Iterator<Item = f64> {
     scores.chunks(BLOCK).map(move |block| if peak(block).max == f32::NEG_INFINITY { 0.0 } else { mass(block, max) })
 }
 

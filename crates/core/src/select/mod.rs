@@ -3,7 +3,7 @@
 pub mod argmax;
 pub(crate) mod exp;
 pub mod log_prob;
-mod mass;
+pub(crate) mod mass;
 pub mod multinomial;
 pub(crate) mod peak;
 
