@@ -8,12 +8,14 @@ mod failure;
 mod fetch;
 mod interrupt;
 mod print;
+mod quiet;
 
 use std::process::ExitCode;
 
 use failure::Failure;
 
 fn main() -> ExitCode {
+    quiet::no_telemetry();
     interrupt::install();
     match run() {
         Ok(()) => ExitCode::SUCCESS,

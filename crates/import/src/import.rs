@@ -21,6 +21,10 @@ const GRAPH: &str = "model.onnx";
 const PROMPT_GRAPH: &str = "prompt.onnx";
 /// The graph that runs single tokens on ONNX Runtime, over the same weights.
 const TOKEN_GRAPH: &str = "token.onnx";
+/// How the folder that an import is written in begins.
+const LEFTOVER: &str = ".unspool-import-";
+/// An import writes more often than this.
+const LEFTOVER_AGE: std::time::Duration = std::time::Duration::from_secs(3600);
 
 /// How weights are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -186,9 +190,10 @@ pub fn import(checkpoint: &Path, out: &Path, options: &ImportOptions) -> Result<
         _ => Path::new("."),
     };
     fs::create_dir_all(parent).map_err(io("cannot create the folder to write into"))?;
+    remove_leftovers(parent);
     // Dropping the guard removes what was written, except what was moved away by then.
     let guard = tempfile::Builder::new()
-        .prefix(".unspool-import-")
+        .prefix(LEFTOVER)
         .tempdir_in(parent)
         .map_err(io("cannot create a temporary folder beside the folder to write"))?;
     let work = guard.path().join("model");
@@ -202,6 +207,23 @@ pub fn import(checkpoint: &Path, out: &Path, options: &ImportOptions) -> Result<
     }
     fs::rename(&work, out).map_err(io("cannot move the finished folder into its place"))?;
     Ok(report)
+}
+
+/// Removes what imports that were killed left in `parent`: folders that nothing was written to for an hour.
+fn remove_leftovers(parent: &Path) {
+    let stale = |path: &Path| {
+        let files =
+            [path.to_path_buf(), path.join("model/onnx"), path.join("model/onnx").join(format!("{GRAPH}.data"))];
+        let ages = files.iter().filter_map(|file| file.metadata().ok()?.modified().ok()?.elapsed().ok());
+        ages.min().is_some_and(|age| age > LEFTOVER_AGE)
+    };
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(LEFTOVER);
+        if ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) && stale(&entry.path()) {
+            // What cannot be removed is not in the way.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 fn refuse_occupied(out: &Path) -> Result<()> {

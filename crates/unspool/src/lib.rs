@@ -54,7 +54,7 @@ pub use unspool_core::stream::{self, Flow, TokenEvent, TokenSink};
 pub use unspool_core::{
     Error, ErrorKind, Model, PromptOutput, Result, Row, Sequence, Session, Settings, Timing, TokenId, processor,
 };
-pub use unspool_import::{ImportOptions, ImportReport, Weights, import};
+pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
 pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};
 pub use unspool_tasks::{ChatTemplate, Message, Shown, Tokenizer};
 

@@ -68,6 +68,14 @@ fn prompt(line: &str) -> Result<Prompt> {
         _ => return Err(Error::invalid_input(EXPECTED)),
     };
     let found = ["prompt", "ids", "messages"].map(|key| object.remove(key));
+    if let Some(key) = object.keys().next() {
+        return Err(Error::invalid_input(format!(
+            "{key:?} is not known here; {EXPECTED}; settings are options of the command"
+        )));
+    }
+    if found.iter().flatten().count() > 1 {
+        return Err(Error::invalid_input("prompt, ids and messages exclude each other; give one of them"));
+    }
     match found {
         [Some(Value::String(text)), None, None] => Ok(Prompt::Text(text)),
         [None, Some(ids), None] => token_ids(ids).map(Prompt::Ids),

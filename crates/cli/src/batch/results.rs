@@ -1,6 +1,6 @@
 //! The file of `--out`: written beside its place line by line, continued after a cut, and renamed when it is whole.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,23 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Where a result is put: `target`, or what it links to.
+///
+/// # Errors
+///
+/// When something else than a file is there, which a result must not replace.
+pub fn place(target: &Path) -> Result<PathBuf> {
+    if target == Path::new("-") {
+        return Err(Error::invalid_input("--out - is no file; leave --out away and give --json to print the results"));
+    }
+    match fs::canonicalize(target) {
+        Err(_) => Ok(target.to_path_buf()),
+        Ok(real) if real.is_file() => Ok(real),
+        Ok(_) => Err(Error::invalid_input("a result would replace this, which is no regular file; give another name")
+            .at(target.display())),
+    }
+}
+
 /// What the run that left a partial result said of itself, if there is one that can be continued.
 ///
 /// # Errors
@@ -59,9 +76,15 @@ impl Results {
     ///
     /// When the partial result is of another run or other prompts, or a file cannot be written.
     pub fn open(target: &Path, run: &Value, prompts: &[Vec<TokenId>]) -> Result<Self> {
+        let target = &place(target)?;
         let (part, run_path) = (beside(target, ".part"), beside(target, ".part.run"));
         let failed =
             |error: std::io::Error| Error::io("the result file could not be written").at(part.display()).because(error);
+        let begun = part.is_file();
+        let file = OpenOptions::new().create(true).append(true).open(&part).map_err(failed)?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(Error::invalid_input("another run is writing this result").at(part.display()));
+        }
         let done = match earlier_run(target)? {
             Some(earlier) if earlier != *run => {
                 return Err(stale(&part, &format!("it was written with {}", difference(&earlier, run))));
@@ -69,17 +92,16 @@ impl Results {
             Some(_) => {
                 let (done, length) = check(&part, prompts)?;
                 // A line that was cut in the middle is written again.
-                OpenOptions::new().write(true).open(&part).and_then(|file| file.set_len(length)).map_err(failed)?;
+                file.set_len(length).map_err(failed)?;
                 done
             }
-            None if part.is_file() => return Err(stale(&part, "the file that describes its run is gone")),
+            None if begun => return Err(stale(&part, "the file that describes its run is gone")),
             None => {
                 fs::write(&run_path, format!("{run}\n")).map_err(failed)?;
                 0
             }
         };
-        let file = OpenOptions::new().create(true).append(true).open(&part).map_err(failed)?;
-        Ok(Results { target: target.to_path_buf(), part, run: run_path, file, done })
+        Ok(Results { target: target.clone(), part, run: run_path, file, done })
     }
 
     /// How many prompts were answered before.
@@ -177,6 +199,34 @@ mod tests {
         let expected = [line(0, &[1]), line(1, &[2]), line(2, &[3])].join("\n") + "\n";
         assert_eq!(fs::read_to_string(&target).unwrap(), expected);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn replaces_regular_files_only_and_one_run_writes_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Results::open(folder.path(), &json!({}), &[vec![1]]).unwrap_err().to_string();
+        assert!(error.contains("no regular file"), "{error}");
+        assert!(Results::open(Path::new("-"), &json!({}), &[vec![1]]).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let target = folder.path().join("out.jsonl");
+        let first = Results::open(&target, &json!({}), &[vec![1]]).unwrap();
+        let error = Results::open(&target, &json!({}), &[vec![1]]).unwrap_err().to_string();
+        assert!(error.contains("another run is writing"), "{error}");
+        drop(first);
+        assert!(Results::open(&target, &json!({}), &[vec![1]]).is_ok());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_is_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let mut results = Results::open(&link, &json!({}), &[vec![1]]).unwrap();
+        results.add(&[line(0, &[1])]).unwrap();
+        results.finish().unwrap();
+        assert!(link.is_symlink() && fs::read_to_string(&real).unwrap().contains("prompt_ids"));
     }
 
     #[test]

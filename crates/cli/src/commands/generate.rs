@@ -12,7 +12,7 @@ use super::notice;
 use crate::args::fields;
 use crate::args::model::ModelArgs;
 use crate::args::prompts::PromptArgs;
-use crate::batch::results::{Results, earlier_run};
+use crate::batch::results::{Results, earlier_run, place};
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
 use crate::print::json::{Answer, line};
@@ -40,6 +40,13 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         ..Call::new()
     };
     check_outputs(&call, as_json)?;
+    if let Some(target) = target {
+        let real = place(target)?;
+        let same = |file: &PathBuf| file.canonicalize().is_ok_and(|file| file == real);
+        if prompt_args.prompts.as_ref().is_some_and(same) {
+            return Err(Failure::usage("--out is the file of --prompts; give another name"));
+        }
+    }
     let prompts = prompt_args.read()?;
     let batch = match matches.get_one::<u32>("batch-size") {
         Some(size) => usize::try_from(*size).unwrap_or(BATCH),
@@ -66,6 +73,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             let run = json!({
                 "model": path.to_string_lossy(),
                 "dtype": model.dtype,
+                "engine": pipeline.description().map(|description| &description.engine),
                 "weights": format!("{:?}", model.run.weights).to_lowercase(),
                 "seed": work.call.seed,
                 "logprobs": work.call.logprobs,

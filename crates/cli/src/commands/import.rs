@@ -4,11 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::ArgMatches;
-use unspool::{Error, ImportOptions, Weights};
+use unspool::{Error, ImportOptions, Progress, Weights};
 
 use super::notice;
 use crate::args::model::WeightsArg;
 use crate::failure::Failure;
+use crate::interrupt::{self, Mode};
 
 /// Runs the command.
 ///
@@ -27,7 +28,16 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             .at(out.display())
             .into());
     }
-    let report = unspool::import(&checkpoint, &out, &ImportOptions { weights, ..ImportOptions::default() })?;
+    let _listening = interrupt::listen(Mode::SecondEnds);
+    let stop = |_: Progress<'_>| match interrupt::pressed() {
+        true => Err(Error::invalid_input("stopped")),
+        false => Ok(()),
+    };
+    let report = unspool::import(&checkpoint, &out, &ImportOptions { weights, progress: Some(Box::new(stop)) });
+    if interrupt::pressed() {
+        return Err(Failure::Interrupted);
+    }
+    let report = report?;
     notice::say(&format!("Imported {} to {} ({report})", checkpoint.display(), out.display()));
     Ok(())
 }

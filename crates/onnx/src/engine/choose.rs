@@ -61,15 +61,20 @@ pub fn choose(choice: EngineChoice, path: &Path, signature: &Signature, threads:
                     engine: Arc::new(engine),
                     hint: Some(format!("note: the built-in engine runs this graph, because {from_ort}")),
                 }),
-                Err(from_rten) => Err(Error::unsupported(format!("no engine loads this graph: {from_ort}; {from_rten}"))),
+                Err(from_rten) => {
+                    Err(Error::unsupported(format!("no engine loads this graph: {from_ort}; {from_rten}")))
+                }
             },
         },
-        EngineChoice::Auto => Ok(Chosen {
-            engine: Arc::new(RtenEngine::load(path, signature, threads)?),
-            hint: Some(
-                "note: the built-in engine (rten) runs this model; `pip install onnxruntime` makes it about twice as fast"
+        EngineChoice::Auto => {
+            // Who named a library wants to know why it is not used.
+            let named = std::env::var_os("ORT_DYLIB_PATH").is_some_and(|path| !path.is_empty());
+            let hint = match library::load() {
+                Err(error) if named => format!("note: the built-in engine (rten) runs this model, because {error}"),
+                _ => "note: the built-in engine (rten) runs this model; `pip install onnxruntime` makes it about twice as fast"
                     .to_owned(),
-            ),
-        }),
+            };
+            Ok(Chosen { engine: Arc::new(RtenEngine::load(path, signature, threads)?), hint: Some(hint) })
+        }
     }
 }

@@ -32,8 +32,14 @@ pub fn import_once(checkpoint: &Path, weights: Weights, cache: &Path, tell: &mut
         .take(80)
         .collect();
     let target = cache.join("imports").join(format!("{name}-{}-{}", weights.name(), key.get(..20).unwrap_or(&key)));
-    if target.is_dir() {
+    if ["config.json", "onnx/model.onnx", "onnx/model.onnx.data"].iter().all(|file| target.join(file).is_file()) {
         return Ok(target);
+    }
+    if target.is_dir() {
+        tell(&format!("The import in {} is damaged and is made anew.", target.display()));
+        fs::remove_dir_all(&target).map_err(|error| {
+            Error::io("this damaged import could not be removed; remove it by hand").at(target.display()).because(error)
+        })?;
     }
     tell(&format!("Importing {} (once) ...", checkpoint.display()));
     let options = ImportOptions { weights, ..ImportOptions::default() };
