@@ -80,11 +80,18 @@ pub struct Unpadded {
 /// Arguments of a case that only describe it.
 const REMARKS: &[&str] = &["differs", "note", "equals_greedy"];
 
+/// Arguments that the replay gives to the call.
+const GIVEN: &[&str] = &["negative_prompt", "prefix_allowed_tokens_rule"];
+
 impl Case {
     /// The first argument of the call that is not a setting and that the replay has no use for yet.
     pub fn unknown_argument(&self) -> Option<&str> {
-        let mut names: Vec<_> =
-            self.arguments.keys().map(String::as_str).filter(|key| !REMARKS.contains(key)).collect();
+        let mut names: Vec<_> = self
+            .arguments
+            .keys()
+            .map(String::as_str)
+            .filter(|key| !REMARKS.contains(key) && !GIVEN.contains(key))
+            .collect();
         names.sort_unstable();
         names.first().copied()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use unspool_core::config::{GenerationConfig, Layers, ModelFacts, from_folder_json};
-use unspool_core::{Error, ErrorKind, Model, Request, Result, Settings, generate};
+use unspool_core::{Error, ErrorKind, Model, Request, Result, Settings, TokenId, generate};
 use unspool_tasks::Tokenizer;
 
 use crate::compare::{Answer, AnswerRow, first_difference};
@@ -96,6 +96,23 @@ fn answer(model: &dyn Model, tokenizer: &Result<Tokenizer>, case: &Case, setting
     };
     if let (true, Some(tokenizer)) = (stops, tokenizer) {
         request = request.vocabulary(Arc::new(tokenizer.clone()));
+    }
+    if let Some(negative) = case.arguments.get("negative_prompt") {
+        let negative: Vec<TokenId> = serde_json::from_value(negative.clone())
+            .map_err(|error| Error::invalid_input("negative_prompt is no list of ids").because(error))?;
+        request = request.negative_prompts(vec![negative; case.prompts.len()]);
+    }
+    match case.arguments.get("prefix_allowed_tokens_rule").map(Value::as_str) {
+        None => {}
+        Some(Some("parity")) => {
+            let vocab = model.vocab_size() as TokenId;
+            let even = move |id: &TokenId, last: TokenId| (id + last).is_multiple_of(2);
+            request = request.prefix_allowed_tokens_fn(move |_, ids| {
+                let last = ids.last().copied().unwrap_or(0);
+                (0..vocab).filter(|id| even(id, last)).collect()
+            });
+        }
+        Some(other) => return Err(Error::invalid_input(format!("the rule {other:?} of allowed tokens is not known"))),
     }
     let output = generate(model, request)?;
     let rows = output.prompts.into_iter().flat_map(|prompt| prompt.sequences).map(|sequence| AnswerRow {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::build;
 use crate::config::Settings;
-use crate::decode::{self, Clock, KeptSession, Prompt, Single, Writing};
+use crate::decode::{self, Clock, Guidance, KeptSession, Prompt, Single, Writing};
 use crate::error::{Error, Result};
 use crate::model::{Model, SessionOptions};
 use crate::output::{Output, PromptOutput};
@@ -44,6 +44,8 @@ pub struct Request<'a> {
     pub first_row: usize,
     /// Whether to give the log-probability of every token.
     pub logprobs: bool,
+    /// Prompts that `guidance_scale` leads away from, one for each prompt; none: each prompt's last token alone.
+    pub negative_prompts: Vec<Vec<TokenId>>,
     /// The caller's own rules, run after the penalties and bans and before the filters of sampling, as in Python. One of a
     /// kind that the settings ask for too takes that one's place, and the output's warnings say so.
     pub processors: Vec<Box<dyn Processor>>,
@@ -66,6 +68,7 @@ impl<'a> Request<'a> {
             seed: 0,
             first_row: 0,
             logprobs: false,
+            negative_prompts: Vec::new(),
             processors: Vec::new(),
             prefix: None,
             criteria: Vec::new(),
@@ -92,6 +95,14 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn logprobs(mut self, logprobs: bool) -> Self {
         self.logprobs = logprobs;
+        self
+    }
+
+    /// Sets [`negative_prompts`](Request::negative_prompts).
+    #[must_use]
+    #[doc(alias = "negative_prompt_ids")]
+    pub fn negative_prompts(mut self, negative_prompts: Vec<Vec<TokenId>>) -> Self {
+        self.negative_prompts = negative_prompts;
         self
     }
 
@@ -176,14 +187,26 @@ pub fn generate_kept(model: &dyn Model, kept: &mut Option<KeptSession>, request:
 }
 
 fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Request<'_>) -> Result<Output> {
-    let Request { prompts, settings, seed, first_row, logprobs, processors, prefix, criteria, vocabulary, sink } =
-        request;
+    let Request {
+        prompts,
+        settings,
+        seed,
+        first_row,
+        logprobs,
+        negative_prompts,
+        processors,
+        prefix,
+        criteria,
+        vocabulary,
+        sink,
+    } = request;
 
     // 1. Prompts: checked before anything is opened. (decode/prompts.rs)
     let prompts = decode::check(&prompts, &settings, model)?;
 
     // 2. Rules that change scores and criteria that end rows, in Python's order. (build/, processor/, stop/)
     let (mut rules, warnings) = build::processors(&settings, model.vocab_size(), prefix, processors)?;
+    let guidance = Guidance::open(model, &settings, &prompts, negative_prompts)?;
     let mut in_order = build::criteria(&settings, vocabulary)?;
     in_order.extend(criteria);
     let mut criteria = AnyOf::new(in_order);
@@ -195,13 +218,19 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
     let (mut session, held) = decode::resume(model, before.flatten(), &prompts, &options)?;
 
     // 4. Steps in chunks give the first scores (decode/prefill.rs); then, per row and token (decode/single.rs):
-    // 5. scores are changed by the rules (processor/), 6. one token is selected (select/, rng.rs), 7. criteria may end the
+    // 5. scores are guided (decode/guidance.rs) and changed by the rules (processor/), 6. one token is selected (select/, rng.rs), 7. criteria may end the
     // row (stop/), 8. the sink is told (stream/).
     let rows = rows(&prompts, &settings, logprobs, |prompt, sequence| {
         Rng::for_row(seed, first_row.wrapping_add(prompt), sequence)
     });
-    let mut decoding =
-        Single { settings: &settings, rules: &mut rules, criteria: &mut criteria, sink, vocab: model.vocab_size() };
+    let mut decoding = Single {
+        settings: &settings,
+        rules: &mut rules,
+        criteria: &mut criteria,
+        sink,
+        guidance,
+        vocab: model.vocab_size(),
+    };
     let written = decoding.run(session.as_mut(), &prompts, held, rows, &mut clock)?;
 
     // 9. What was written, per prompt. (output.rs)

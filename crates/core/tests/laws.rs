@@ -1,7 +1,8 @@
 //! Promises of the loop and laws of the port over random requests on the scripted model.
 
 use proptest::prelude::*;
-use unspool_core::config::MaxLength;
+use unspool_core::config::{MaxLength, Rules};
+use unspool_core::processor::{WatermarkConfig, WatermarkingConfig};
 use unspool_core::{PromptOutput, Request, Settings, TokenId, generate};
 use unspool_testing::{ScriptedModel, Tolerance, check_batch_law, check_cache_law, check_step_law, random_prompts};
 
@@ -24,6 +25,26 @@ fn settings(do_sample: bool, sequences: usize) -> Settings {
     }
 }
 
+/// The same with every kind of rule that looks at more than the scores.
+fn ruled(do_sample: bool, sequences: usize) -> Settings {
+    let rules = Rules {
+        guidance_scale: Some(1.7),
+        no_repeat_ngram_size: 2,
+        encoder_repetition_penalty: Some(1.2),
+        bad_words_ids: vec![vec![3], vec![4, 6]],
+        sequence_bias: vec![(vec![1, 7], 2.0)],
+        min_new_tokens: Some(3),
+        forced_eos_token_id: vec![5],
+        begin_suppress_tokens: vec![8],
+        exponential_decay_length_penalty: Some((4, 1.5)),
+        watermarking_config: Some(WatermarkingConfig::GreenList(WatermarkConfig::default())),
+        typical_p: Some(0.9),
+        renormalize_logits: true,
+        ..Rules::default()
+    };
+    Settings { rules, ..settings(do_sample, sequences) }
+}
+
 fn run(prompts: Vec<Vec<TokenId>>, settings: &Settings, first_row: usize) -> Vec<PromptOutput> {
     let request = Request::new(prompts, settings.clone()).seed(11).first_row(first_row).logprobs(true);
     generate(&ScriptedModel::hashed(VOCAB), request).unwrap().prompts
@@ -33,6 +54,15 @@ proptest! {
     #[test]
     fn a_row_of_a_batch_equals_its_prompt_alone(prompts in prompts(), do_sample: bool, sequences in 1usize..4) {
         let settings = settings(do_sample, sequences);
+        for (index, together) in run(prompts.clone(), &settings, 0).into_iter().enumerate() {
+            let alone = run(vec![prompts[index].clone()], &settings, index);
+            prop_assert_eq!(&together, &alone[0]);
+        }
+    }
+
+    #[test]
+    fn rules_and_guidance_see_their_own_row_only(prompts in prompts(), do_sample: bool, sequences in 1usize..4) {
+        let settings = ruled(do_sample, sequences);
         for (index, together) in run(prompts.clone(), &settings, 0).into_iter().enumerate() {
             let alone = run(vec![prompts[index].clone()], &settings, index);
             prop_assert_eq!(&together, &alone[0]);

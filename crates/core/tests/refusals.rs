@@ -1,6 +1,6 @@
 //! What is refused before any work, and what the message tells.
 
-use unspool_core::config::MaxLength;
+use unspool_core::config::{MaxLength, Rules};
 use unspool_core::{Error, ErrorKind, Request, Settings, TokenId, generate};
 use unspool_testing::ScriptedModel;
 
@@ -68,4 +68,27 @@ fn no_sequences_or_too_many() {
 fn stop_strings_without_a_vocabulary() {
     let settings = Settings { stop_strings: vec!["end".to_owned()], ..Settings::default() };
     assert!(refusal(vec![vec![1]], settings).message().contains("stop_strings"));
+}
+
+#[test]
+fn negative_prompts_that_do_not_fit() {
+    let guided = || Settings {
+        max_length: MaxLength::New(2),
+        rules: Rules { guidance_scale: Some(2.0), ..Rules::default() },
+        ..Settings::default()
+    };
+    let plain = || Settings { max_length: MaxLength::New(2), ..Settings::default() };
+    let cases = [
+        (plain(), vec![vec![1]], "guidance_scale is not set"),
+        (guided(), vec![vec![1], vec![2]], "got 2 negative prompts for 1 prompts"),
+        (guided(), vec![vec![]], "negative prompt 0: it has no tokens"),
+        (guided(), vec![vec![10]], "token 10 is outside the vocabulary"),
+        (guided(), vec![vec![1; 6]], "reaches 7 tokens, the model has 6 positions"),
+    ];
+    for (settings, negative, expected) in cases {
+        let model = ScriptedModel::hashed(10).with_max_positions(6);
+        let request = Request::new(vec![vec![1]], settings).negative_prompts(negative);
+        let error = generate(&model, request).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }

@@ -1,10 +1,10 @@
 //! What one call asks for beside its prompts.
 
 use serde_json::Value;
-use unspool_core::Result;
 use unspool_core::config::GenerationConfig;
-use unspool_core::processor::Processor;
+use unspool_core::processor::{PrefixConstrained, Processor};
 use unspool_core::stop::Criterion;
+use unspool_core::{Result, TokenId};
 use unspool_tasks::Shown;
 
 /// The settings of one call. They stand above the model's own and the defaults.
@@ -29,6 +29,8 @@ pub struct Call {
     /// Index of the first prompt in a larger whole, when many prompts are run in several calls: each then has the draws
     /// it would have in one call.
     pub first_prompt: usize,
+    /// Token ids that `guidance_scale` leads away from, one list per prompt; none: each prompt's last token alone.
+    pub negative_prompts: Vec<Vec<TokenId>>,
     /// Whether texts show the stop string that ended them; Python does.
     pub shown: Shown,
 }
@@ -65,6 +67,14 @@ impl Call {
         self
     }
 
+    /// Sets [`negative_prompts`](Call::negative_prompts).
+    #[must_use]
+    #[doc(alias = "negative_prompt_ids")]
+    pub fn negative_prompts(mut self, negative_prompts: Vec<Vec<TokenId>>) -> Self {
+        self.negative_prompts = negative_prompts;
+        self
+    }
+
     /// Sets [`logprobs`](Call::logprobs).
     #[must_use]
     pub fn logprobs(mut self, logprobs: bool) -> Self {
@@ -78,6 +88,8 @@ impl Call {
 pub struct Own {
     /// Rules over scores.
     pub processors: Vec<Box<dyn Processor>>,
+    /// What a function of the prompt's index and the row's ids allows.
+    pub prefix: Option<PrefixConstrained>,
     /// Criteria that end rows.
     pub criteria: Vec<Box<dyn Criterion>>,
 }
@@ -93,6 +105,16 @@ impl Own {
     #[doc(alias = "logits_processor")]
     pub fn processor(mut self, processor: impl Processor + 'static) -> Self {
         self.processors.push(Box::new(processor));
+        self
+    }
+
+    /// Allows only the tokens that a function of the prompt's index and the row's ids returns.
+    #[must_use]
+    pub fn prefix_allowed_tokens_fn(
+        mut self,
+        allowed: impl FnMut(usize, &[TokenId]) -> Vec<TokenId> + Send + 'static,
+    ) -> Self {
+        self.prefix = Some(PrefixConstrained::new(allowed));
         self
     }
 

@@ -281,11 +281,12 @@ impl Pipeline {
         own: Own,
         sink: Option<&mut dyn TokenSink>,
     ) -> Result<Answers> {
-        let (settings, warnings) = self.settings(call)?;
+        let (settings, mut warnings) = self.settings(call)?;
         let prompts: Vec<Vec<TokenId>> = ids.into_iter().map(|ids| begun(ids, &settings)).collect();
         let stops = StopHold::new(settings.stop_strings.clone());
         let (request, seed) = self.request(prompts.clone(), settings, call, own, sink);
         let output = generate(&*self.model, request)?;
+        warnings.extend(output.warnings);
         let answers = prompts.into_iter().zip(output.prompts).map(|(prompt_ids, output)| Answer {
             texts: output.sequences.iter().filter_map(|sequence| self.text(sequence, call.shown, &stops)).collect(),
             prompt_ids,
@@ -308,7 +309,9 @@ impl Pipeline {
         request.seed = seed.unwrap_or(0);
         request.first_row = call.first_prompt;
         request.logprobs = call.logprobs;
+        request.negative_prompts.clone_from(&call.negative_prompts);
         request.processors = own.processors;
+        request.prefix = own.prefix;
         request.criteria = own.criteria;
         request.vocabulary =
             self.tokenizer.as_ref().ok().map(|tokenizer| Arc::new(tokenizer.clone()) as Arc<dyn Vocabulary>);

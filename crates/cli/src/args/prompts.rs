@@ -32,6 +32,14 @@ pub struct PromptArgs {
     #[arg(long, value_name = "TEXT", help_heading = "Prompts", conflicts_with_all = ["ids", "raw"])]
     pub system: Option<String>,
 
+    /// A text that --guidance-scale leads away from; once for all prompts, or once for each.
+    #[arg(long, value_name = "TEXT", help_heading = "Prompts", conflicts_with = "negative_prompt_ids")]
+    pub negative_prompt: Vec<String>,
+
+    /// The same as token ids: one list for each prompt, or one for all.
+    #[arg(long, value_name = "JSON", help_heading = "Prompts")]
+    pub negative_prompt_ids: Option<String>,
+
     /// Take each text exactly as it is: no chat template and no special tokens around it.
     #[arg(long, help_heading = "Prompts", conflicts_with = "chat")]
     pub raw: bool,
@@ -63,6 +71,23 @@ impl PromptArgs {
             }
         }
         Ok(prompts)
+    }
+
+    /// The negative prompts, in order; one stands for all.
+    ///
+    /// # Errors
+    ///
+    /// When their JSON is broken.
+    pub fn negative(&self) -> Result<Placed, Failure> {
+        match &self.negative_prompt_ids {
+            Some(json) => Ok(read::ids(json).map_err(|error| error.at("--negative-prompt-ids"))?),
+            None => {
+                let numbered = self.negative_prompt.iter().enumerate();
+                let text =
+                    |text: &String| if self.raw { Prompt::Raw(text.clone()) } else { Prompt::Text(text.clone()) };
+                Ok(numbered.map(|(index, own)| (format!("negative prompt {index}"), text(own))).collect())
+            }
+        }
     }
 
     fn shaped(&self, text: String) -> Prompt {

@@ -48,6 +48,14 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         }
     }
     let prompts = prompt_args.read()?;
+    let negative = prompt_args.negative()?;
+    if negative.len() > 1 && negative.len() != prompts.len() {
+        return Err(Failure::usage(format!(
+            "got {} negative prompts for {} prompts; give one for each, or one for all",
+            negative.len(),
+            prompts.len()
+        )));
+    }
     let batch = match matches.get_one::<u32>("batch-size") {
         Some(size) => usize::try_from(*size).unwrap_or(BATCH),
         None if prompt_args.prompts.is_some() => BATCH,
@@ -62,8 +70,13 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         ids.map_err(|error| error.at(place))
     });
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    let negative = negative.iter().map(|(place, prompt)| pipeline.encode(prompt).map_err(|error| error.at(place)));
+    let mut negative = negative.collect::<Result<Vec<_>, _>>()?;
+    if let [all] = &negative[..] {
+        negative = vec![all.clone(); ids.len()];
+    }
     notice::warn(&warnings);
-    let mut work = Work { pipeline: &pipeline, ids, call, batch };
+    let mut work = Work { pipeline: &pipeline, ids, negative, call, batch };
     if settings.do_sample {
         work.call.seed = Some(work.call.seed.or(earlier_seed(target)?).unwrap_or_else(random_seed));
     }
@@ -77,6 +90,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
                 "weights": format!("{:?}", model.run.weights).to_lowercase(),
                 "seed": work.call.seed,
                 "logprobs": work.call.logprobs,
+                "negative": work.negative,
                 "settings": work.call.config.to_json(),
             });
             work.to_file(target, &run)
@@ -108,6 +122,7 @@ fn earlier_seed(target: Option<&PathBuf>) -> Result<Option<u64>, Failure> {
 struct Work<'a> {
     pipeline: &'a Pipeline,
     ids: Vec<Vec<TokenId>>,
+    negative: Vec<Vec<TokenId>>,
     call: Call,
     batch: usize,
 }
@@ -120,15 +135,18 @@ impl Work<'_> {
         rest.chunks(batch).enumerate().map(move |(index, ids)| (from + index * batch, ids.to_vec()))
     }
 
-    fn call_from(&self, first: usize) -> Call {
-        Call { first_prompt: first, ..self.call.clone() }
+    /// The call of a batch of `count` prompts from prompt `first` on.
+    fn call_of(&self, first: usize, count: usize) -> Call {
+        let negative_prompts = self.negative.iter().skip(first).take(count).cloned().collect();
+        Call { first_prompt: first, negative_prompts, ..self.call.clone() }
     }
 
     fn to_text(&self) -> Result<(), Failure> {
         for (first, ids) in self.batches(0) {
             let _listening = interrupt::listen(Mode::SecondEnds);
+            let call = self.call_of(first, ids.len());
             let mut sink = Ordered::default();
-            let answers = self.pipeline.stream_ids(ids, &self.call_from(first), &mut sink);
+            let answers = self.pipeline.stream_ids(ids, &call, &mut sink);
             sink.result()?;
             answers?;
             if interrupt::pressed() {
@@ -141,8 +159,8 @@ impl Work<'_> {
     fn to_json(&self) -> Result<(), Failure> {
         for (first, ids) in self.batches(0) {
             let _listening = interrupt::listen(Mode::SecondEnds);
-            let answers =
-                self.pipeline.generate_ids(ids, &self.call_from(first), Own::new(), Some(&mut UntilPressed))?;
+            let call = self.call_of(first, ids.len());
+            let answers = self.pipeline.generate_ids(ids, &call, Own::new(), Some(&mut UntilPressed))?;
             for line in lines(first, &answers) {
                 out::line(&line)?;
             }
@@ -158,8 +176,8 @@ impl Work<'_> {
         let bar = progress::prompts(self.ids.len() as u64, results.done() as u64);
         for (first, ids) in self.batches(results.done()) {
             let _listening = interrupt::listen(Mode::SecondEnds);
-            let answers =
-                self.pipeline.generate_ids(ids, &self.call_from(first), Own::new(), Some(&mut UntilPressed))?;
+            let call = self.call_of(first, ids.len());
+            let answers = self.pipeline.generate_ids(ids, &call, Own::new(), Some(&mut UntilPressed))?;
             if interrupt::pressed() {
                 bar.abandon();
                 notice::say(&format!(

@@ -89,7 +89,7 @@ pub const FIELDS: &[Field] = &[
         "Replace scores that are not numbers or infinite"),
     field("renormalize_logits", Kind::Bool, Unset, Scores, Supported,
         "Make the processed scores log-probabilities again"),
-    field("guidance_scale", Kind::Float, Unset, Scores, NotYet(Neutral::Number(1.0)),
+    field("guidance_scale", Kind::Float, Unset, Scores, Supported,
         "Strength of classifier-free guidance"),
     field("watermarking_config", Kind::Object, Unset, Scores, Supported,
         "Watermark written into the choice of tokens"),

@@ -11,6 +11,8 @@ use crate::token::TokenId;
 /// The settings of rules, by Python's names. A rule that is off is `None`, empty or 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
+    /// Strength of the guidance away from another prompt; 1 is none.
+    pub guidance_scale: Option<f64>,
     /// Numbers added to the scores of token sequences.
     pub sequence_bias: Vec<(Vec<TokenId>, f32)>,
     /// Raises (above 1) tokens of the source.
@@ -61,6 +63,7 @@ impl Rules {
         // Python takes these rules up inside the unit interval only.
         let cutoff = |name: &str| sampled(name).filter(|x| *x > 0.0 && *x < 1.0);
         let mut rules = Rules {
+            guidance_scale: number(fields, "guidance_scale", "a finite number", 1.0, |_| true)?,
             sequence_bias: biases(fields, vocab)?,
             encoder_repetition_penalty: penalty("encoder_repetition_penalty")?,
             no_repeat_ngram_size: size(fields, "no_repeat_ngram_size"),

@@ -173,7 +173,6 @@ fn a_misspelt_setting_of_the_call_is_refused_and_one_of_the_model_file_is_kept()
 fn what_is_not_built_is_refused_by_name() {
     let cases = [
         ("num_beams", json!(4)),
-        ("guidance_scale", json!(1.5)),
         ("token_healing", json!(true)),
         ("is_assistant", json!(true)),
         ("use_mtp", json!(true)),

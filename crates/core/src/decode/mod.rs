@@ -1,6 +1,7 @@
 //! The loops over a session: prompts in chunks, one token per row and step, a session kept between calls.
 
 mod clock;
+mod guidance;
 pub mod prefill;
 mod prompts;
 pub mod resume;
@@ -11,6 +12,7 @@ pub use prefill::chunks;
 pub use resume::KeptSession;
 
 pub(crate) use clock::Clock;
+pub(crate) use guidance::Guidance;
 pub(crate) use prompts::{Prompt, check};
 pub(crate) use resume::resume;
 pub(crate) use single::Single;

@@ -4,6 +4,7 @@
 //! a row of a batch is written exactly as if its prompt were alone.
 
 use super::clock::Clock;
+use super::guidance::Guidance;
 use super::prefill::prefill;
 use super::prompts::Prompt;
 use super::writing::Writing;
@@ -25,6 +26,8 @@ pub(crate) struct Single<'r, 's> {
     pub criteria: &'r mut dyn Criterion,
     /// Is told every token.
     pub sink: Option<&'s mut dyn TokenSink>,
+    /// Guides the scores before the rules do.
+    pub guidance: Option<Guidance>,
     /// Entries of the vocabulary.
     pub vocab: usize,
 }
@@ -50,15 +53,19 @@ impl Single<'_, '_> {
 
         let left: Vec<_> = prompts.iter().map(|prompt| prompt.ids.get(held..).unwrap_or(&[])).collect();
         let mut first = prefill(session, &left, self.settings.prefill_chunk_size, self.vocab, clock)?;
+        let by_prompt: Vec<_> = rows.iter().map(|row| row.prompt).collect();
         if rows.len() > prompts.len() {
-            session.reorder(&rows.iter().map(|row| row.prompt).collect::<Vec<_>>())?;
+            session.reorder(&by_prompt)?;
         }
         clock.prompts_done();
+        if let Some(guidance) = &mut self.guidance {
+            guidance.start(&by_prompt, self.settings.prefill_chunk_size, clock)?;
+        }
         self.write_first(&mut rows, &mut first, &mut draw)?;
         drop(first);
 
         loop {
-            drop_finished(session, &mut rows, &mut done)?;
+            self.drop_finished(session, &mut rows, &mut done)?;
             if rows.is_empty() {
                 break;
             }
@@ -66,9 +73,12 @@ impl Single<'_, '_> {
                 .iter()
                 .map(|row| RowInput { tokens: row.ids.last().map_or(&[], std::slice::from_ref), keep: Keep::Last })
                 .collect();
+            if let Some(guidance) = &mut self.guidance {
+                guidance.step(&inputs, clock)?;
+            }
             let mut logits = clock.step(session, &inputs, self.vocab)?;
             for (kept, row) in rows.iter_mut().enumerate() {
-                self.write(row, logits.row_mut(kept), &mut draw)?;
+                self.write(row, kept, logits.row_mut(kept), &mut draw)?;
             }
         }
         done.sort_by_key(|row| row.row);
@@ -79,27 +89,31 @@ impl Single<'_, '_> {
     fn write_first(&mut self, rows: &mut [Writing], first: &mut [f32], draw: &mut Multinomial) -> Result<()> {
         let mut copy = Vec::new();
         for (prompt, scores) in first.chunks_exact_mut(self.vocab).enumerate() {
-            let mut siblings = rows.iter_mut().filter(|row| row.prompt == prompt).peekable();
-            while let Some(row) = siblings.next() {
+            let mut siblings = rows.iter_mut().enumerate().filter(|(_, row)| row.prompt == prompt).peekable();
+            while let Some((place, row)) = siblings.next() {
                 if siblings.peek().is_some() {
                     copy.clear();
                     copy.extend_from_slice(scores);
-                    self.write(row, &mut copy, draw)?;
+                    self.write(row, place, &mut copy, draw)?;
                 } else {
-                    self.write(row, scores, draw)?;
+                    self.write(row, place, scores, draw)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Writes one token of one row from the model's scores, `[vocab]`, which the rules change in place.
-    fn write(&mut self, row: &mut Writing, scores: &mut [f32], draw: &mut Multinomial) -> Result<()> {
+    /// Writes one token of one row (at `kept` of the step) from the model's scores, `[vocab]`, which the rules change in
+    /// place.
+    fn write(&mut self, row: &mut Writing, kept: usize, scores: &mut [f32], draw: &mut Multinomial) -> Result<()> {
         let (index, step) = (row.row, row.new_tokens());
         let place = || format!("row {index}, new token {step}");
 
         if let Some(logits) = &mut row.logits {
             logits.push(scores.to_vec());
+        }
+        if let Some(guidance) = &self.guidance {
+            guidance.apply(kept, scores);
         }
         self.rules.apply(&row.view(), scores).map_err(|error| error.at(place()))?;
         let token = if self.settings.do_sample {
@@ -129,17 +143,25 @@ impl Single<'_, '_> {
         }
         Ok(())
     }
-}
 
-/// Moves finished rows to `done` and out of the session. The last rows stay in it: a session has at least one row, and
-/// whoever keeps it goes on from there.
-fn drop_finished(session: &mut dyn Session, rows: &mut Vec<Writing>, done: &mut Vec<Writing>) -> Result<()> {
-    let open: Vec<_> = rows.iter().enumerate().filter(|(_, row)| row.finish.is_none()).map(|(at, _)| at).collect();
-    if open.len() < rows.len() {
-        if !open.is_empty() {
-            session.reorder(&open)?;
+    /// Moves finished rows to `done` and out of the session. The last rows stay in it: a session has at least one row, and
+    /// whoever keeps it goes on from there.
+    fn drop_finished(
+        &mut self,
+        session: &mut dyn Session,
+        rows: &mut Vec<Writing>,
+        done: &mut Vec<Writing>,
+    ) -> Result<()> {
+        let open: Vec<_> = rows.iter().enumerate().filter(|(_, row)| row.finish.is_none()).map(|(at, _)| at).collect();
+        if open.len() < rows.len() {
+            if !open.is_empty() {
+                session.reorder(&open)?;
+                if let Some(guidance) = &mut self.guidance {
+                    guidance.keep(&open)?;
+                }
+            }
+            done.extend(rows.extract_if(.., |row| row.finish.is_some()));
         }
-        done.extend(rows.extract_if(.., |row| row.finish.is_some()));
+        Ok(())
     }
-    Ok(())
 }
