@@ -1,4 +1,4 @@
-//! Merge, checks, lengths and modes, and real files.
+//! Merge, checks, lengths and modes.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -317,57 +317,6 @@ fn old_models_keep_fields_in_config_json() {
     assert!(got.extra().is_empty());
     let error = from_folder_json(None, Some(r#"{"top_k": "all"}"#)).unwrap_err();
     assert_eq!(error.place(), Some("config.json"));
-}
-
-/// `generation_config.json` as published with well-known models.
-const REAL: [(&str, &str); 6] = [
-    (
-        "Llama 3.1 Instruct",
-        r#"{"bos_token_id": 128000, "do_sample": true, "eos_token_id": [128001, 128008, 128009],
-            "temperature": 0.6, "top_p": 0.9, "transformers_version": "4.42.3"}"#,
-    ),
-    (
-        "Qwen2.5 Instruct",
-        r#"{"bos_token_id": 151643, "pad_token_id": 151643, "do_sample": true, "eos_token_id": [151645, 151643],
-            "repetition_penalty": 1.1, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "transformers_version": "4.37.0"}"#,
-    ),
-    (
-        "SmolLM2 Instruct",
-        r#"{"_from_model_config": true, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 2,
-            "transformers_version": "4.42.3"}"#,
-    ),
-    (
-        "Gemma 3 Instruct",
-        r#"{"bos_token_id": 2, "cache_implementation": "hybrid", "do_sample": true, "eos_token_id": [1, 106],
-            "pad_token_id": 0, "top_k": 64, "top_p": 0.95, "transformers_version": "4.50.0.dev0"}"#,
-    ),
-    (
-        "Mistral Instruct",
-        r#"{"_from_model_config": true, "bos_token_id": 1, "eos_token_id": 2, "transformers_version": "4.36.0"}"#,
-    ),
-    (
-        "Llama 2 Chat",
-        r#"{"bos_token_id": 1, "do_sample": true, "eos_token_id": 2, "pad_token_id": 0, "temperature": 0.6,
-            "max_length": 4096, "top_p": 0.9, "transformers_version": "4.32.0.dev0"}"#,
-    ),
-];
-
-#[test]
-fn real_files_are_read() {
-    for (name, text) in REAL {
-        let layers = Layers::new(from_folder_json(Some(text), None).unwrap_or_else(|error| panic!("{name}: {error}")));
-        let facts = ModelFacts { vocab_size: 152_000, max_positions: Some(8192) };
-        for call in [json!({}), json!({"do_sample": false}), json!({"do_sample": true, "max_new_tokens": 64})] {
-            let resolved = layers.with_call(config(call.clone()));
-            let (got, _) =
-                Settings::resolve(&resolved, &facts).unwrap_or_else(|error| panic!("{name} {call}: {error}"));
-            assert!(!got.eos_token_id.is_empty(), "{name}");
-            assert!(crate::build::processors(&got, 152_000, None, Vec::new()).is_ok(), "{name}");
-        }
-    }
-    let layers = Layers::new(GenerationConfig::from_json_str(REAL[1].1).unwrap());
-    let got = Settings::resolve(&layers.with_call(GenerationConfig::new()), &FACTS).unwrap().0;
-    assert_eq!((got.repetition_penalty, got.top_p, got.top_k), (Some(1.1), Some(0.8), Some(20)));
 }
 
 #[test]

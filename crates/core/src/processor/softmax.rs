@@ -35,6 +35,39 @@ pub(crate) fn softmax(scores: &[f32], probabilities: &mut Vec<f32>) -> Option<f3
     Some(1.0 / sum)
 }
 
+/// What [`softmax`] gives for the scores of `ids`, in their order, when every other score is minus infinity: the same
+/// numbers, bit for bit. `ids` ascend; all their scores are finite.
+pub(crate) fn softmax_of_few(scores: &[f32], ids: &[u32], probabilities: &mut Vec<f32>) {
+    let score = |id: &u32| scores.get(*id as usize).copied().unwrap_or(f32::NEG_INFINITY);
+    let max = ids.iter().map(score).fold(f32::NEG_INFINITY, f32::max);
+    probabilities.clear();
+    let mut sums = [0.0f64; LANES];
+    for id in ids {
+        let weight = exp(score(id) - max);
+        sums[*id as usize % LANES] += f64::from(weight);
+        probabilities.push(weight);
+    }
+    let sum = sums.iter().sum::<f64>() as f32;
+    for probability in probabilities.iter_mut() {
+        *probability /= sum;
+    }
+}
+
+/// Collects the ids of the scores that are not minus infinity; false when there are none, more than `most`, or one that is
+/// no finite number.
+pub(crate) fn find_few(scores: &[f32], most: usize, ids: &mut Vec<u32>) -> bool {
+    ids.clear();
+    for (score, id) in scores.iter().zip(0..) {
+        if *score != f32::NEG_INFINITY {
+            if ids.len() == most || !score.is_finite() {
+                return false;
+            }
+            ids.push(id);
+        }
+    }
+    !ids.is_empty()
+}
+
 /// The logarithm of the sum of the exponentials of `scores`; NaN where the softmax is not a distribution.
 pub(crate) fn log_mass(scores: &[f32]) -> f64 {
     let best = peak(scores);

@@ -344,7 +344,33 @@ fn normalised_scores_are_log_probabilities() {
     assert_eq!(apply(InfNanRemove, &[0], &[f32::NAN, f32::INFINITY, NONE]), [0.0, f32::MAX, f32::MIN]);
 }
 
+/// The definition of top-p, over everything.
+fn sorted_top_p(scores: &[f32], top_p: f64, keep: usize) -> Vec<usize> {
+    let mut probabilities = Vec::new();
+    softmax::softmax(scores, &mut probabilities).unwrap();
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]).then(a.cmp(b)));
+    let mut sum = 0.0f64;
+    let fall = order[..scores.len().saturating_sub(keep)].iter().take_while(|id| {
+        sum += f64::from(probabilities[**id]);
+        sum as f32 <= (1.0 - top_p) as f32
+    });
+    let fall: Vec<usize> = fall.copied().collect();
+    (0..scores.len()).filter(|id| !fall.contains(id) && scores[*id] > NONE).collect()
+}
+
 proptest! {
+    #[test]
+    fn top_p_of_few_candidates_is_that_of_all(
+        scores in prop::collection::vec(prop_oneof![3 => Just(NONE), 1 => -9.0f32..9.0, 1 => Just(1.0f32)], 1..300),
+        top_p in 0.0f64..1.0,
+        keep in 1usize..4,
+    ) {
+        prop_assume!(scores.iter().any(|score| score.is_finite()));
+        let scores: Vec<f32> = scores.into_iter().map(|score| if score == 0.0 { 0.5 } else { score }).collect();
+        prop_assert_eq!(kept(TopP::new(top_p, keep).unwrap(), &scores), sorted_top_p(&scores, top_p, keep));
+    }
+
     /// A filter never leaves a row without a candidate and never changes what it keeps.
     #[test]
     fn filters_leave_a_candidate(

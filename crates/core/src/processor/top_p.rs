@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
 use crate::processor::Processor;
-use crate::processor::softmax::softmax;
+use crate::processor::softmax::{find_few, softmax, softmax_of_few};
 use crate::row::Row;
 
 /// Forbids the least probable tokens while their cumulative probability is at most `1 - top_p`; Python's
@@ -49,6 +49,9 @@ const BUCKETS: usize = (1.0f32.to_bits() >> SHIFT) as usize + 1;
 /// Below this many candidates sorting is as cheap as selecting.
 const SMALL: usize = 64;
 
+/// Up to so many candidates (after `top_k`, say) only they are looked at.
+const FEW: usize = 1024;
+
 /// Sums of any order agree to far better than this; a boundary that is nearer is decided by the sorted sum.
 const DOUBT: f64 = 1e-10;
 
@@ -72,6 +75,22 @@ impl TopP {
             mass: Vec::new(),
             order: Vec::new(),
         })
+    }
+
+    /// Removes among the candidates in `self.order`, whose probabilities are given in the same order.
+    fn sort_few(&mut self, scores: &mut [f32]) {
+        let mut candidates: Vec<(u32, f32)> =
+            self.order.iter().copied().zip(self.probabilities.iter().copied()).collect();
+        candidates.sort_unstable_by(|a, b| ascending(scores, &a.0, &b.0));
+        let most = candidates.len().saturating_sub(self.keep);
+        let mut sum = 0.0f64;
+        for (id, probability) in candidates.into_iter().take(most) {
+            sum += f64::from(probability);
+            if sum as f32 > self.tail {
+                break;
+            }
+            scores[id as usize] = f32::NEG_INFINITY;
+        }
     }
 
     /// Removes by buckets; false, with nothing removed, when the bound is too near to a sum to tell.
@@ -181,6 +200,11 @@ fn ascending(scores: &[f32], a: &u32, b: &u32) -> Ordering {
 
 impl Processor for TopP {
     fn apply(&mut self, _row: &Row<'_>, scores: &mut [f32]) -> Result<()> {
+        if find_few(scores, FEW, &mut self.order) {
+            softmax_of_few(scores, &self.order, &mut self.probabilities);
+            self.sort_few(scores);
+            return Ok(());
+        }
         if softmax(scores, &mut self.probabilities).is_none() {
             return Ok(());
         }

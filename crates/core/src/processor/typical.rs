@@ -53,7 +53,9 @@ impl Processor for Typical {
         let entropy = entropy(scores, log_mass);
         let distance = |score: f32| ((log_mass - f64::from(score)) as f32 - entropy as f32).abs();
         self.order.clear();
-        self.order.extend(scores.iter().zip(0..).map(|(score, id)| (distance(*score), id)));
+        // A forbidden token is infinitely far away and adds nothing to the mass.
+        let candidates = scores.iter().zip(0..).filter(|(score, _)| **score > f32::NEG_INFINITY);
+        self.order.extend(candidates.map(|(score, id)| (distance(*score), id)));
         self.order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let mut sum = 0.0f64;
         let reached = self.order.iter().position(|(_, id)| {
