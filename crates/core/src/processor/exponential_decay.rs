@@ -6,7 +6,8 @@ use crate::row::Row;
 use crate::token::TokenId;
 
 /// After `start` new tokens, adds `|score| * (factor^(tokens after start) - 1)` to the end tokens; Python's
-/// `ExponentialDecayLengthPenalty`. As in transformers 5, a forbidden end token stays forbidden.
+/// `ExponentialDecayLengthPenalty`. As in transformers 5, a forbidden (or infinite) end token stays as
+/// it is, and an end token listed twice counts once.
 ///
 /// ```
 /// use unspool_core::Row;
@@ -32,7 +33,7 @@ impl ExponentialDecay {
     /// # Errors
     ///
     /// No end token, or a factor that is not finite.
-    pub fn new(start: i64, factor: f64, eos: Vec<TokenId>) -> Result<Self> {
+    pub fn new(start: i64, factor: f64, mut eos: Vec<TokenId>) -> Result<Self> {
         if eos.is_empty() {
             return Err(Error::invalid_config(
                 "exponential_decay_length_penalty is set, but no eos_token_id is known; set eos_token_id",
@@ -43,6 +44,8 @@ impl ExponentialDecay {
                 "exponential_decay_length_penalty has the factor {factor}, expected a finite number"
             )));
         }
+        eos.sort_unstable();
+        eos.dedup();
         Ok(ExponentialDecay { start, factor, eos })
     }
 }
@@ -55,7 +58,7 @@ impl Processor for ExponentialDecay {
         }
         let grown = (self.factor.powf(after as f64) - 1.0) as f32;
         for &id in &self.eos {
-            if let Some(score) = scores.get_mut(id as usize).filter(|score| **score != f32::NEG_INFINITY) {
+            if let Some(score) = scores.get_mut(id as usize).filter(|score| score.is_finite()) {
                 *score += score.abs() * grown;
             }
         }

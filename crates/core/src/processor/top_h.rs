@@ -58,11 +58,12 @@ impl Processor for TopH {
         let mass: f64 = best.iter().map(|score| f64::from(score - peak).exp()).sum();
         let term = |score: &f32| {
             let log = f64::from(score - peak) - mass.ln();
-            -log.exp() * log
+            // What is no probability in f32 has no term in Python either.
+            if log.exp() as f32 == 0.0 { f64::NAN } else { -log.exp() * log }
         };
         let bound = self.top_h * best.iter().map(term).filter(|term| !term.is_nan()).sum::<f64>() as f32;
         let mut sum = 0.0;
-        // A term of a forbidden token is NaN and ends the kept ones.
+        // A term that is NaN ends the kept ones.
         let kept = best.iter().take_while(|score| {
             sum += term(score);
             sum as f32 <= bound

@@ -67,19 +67,20 @@ impl GreenListWatermark {
         }
     }
 
-    fn left_seed(&self, context: &[TokenId]) -> i64 {
-        self.config.hashing_key.wrapping_mul(context.last().copied().unwrap_or(0).into())
+    /// Python's integers do not overflow here; in `selfhash` they are 64-bit tensors and do.
+    fn left_seed(&self, context: &[TokenId]) -> i128 {
+        i128::from(self.config.hashing_key) * i128::from(context.last().copied().unwrap_or(0))
     }
 
-    fn self_seed(&self, context: &[TokenId], candidate: TokenId) -> i64 {
+    fn self_seed(&self, context: &[TokenId], candidate: TokenId) -> i128 {
         let table = self.table.get_or_init(|| Mersenne::new(self.config.hashing_key as u64).permutation(TABLE, TABLE));
         let hash = |id: TokenId| i64::from(table.get((id % TABLE) as usize).copied().unwrap_or(0)) + 1;
         let seed = |id: &TokenId| self.config.hashing_key.wrapping_mul(hash(*id)).wrapping_mul(hash(candidate));
-        context.iter().map(seed).min().unwrap_or(0)
+        context.iter().map(seed).min().unwrap_or(0).into()
     }
 
-    fn green(&self, seed: i64) -> Vec<TokenId> {
-        let seed = i128::from(seed).rem_euclid(i128::from(u64::MAX)) as u64;
+    fn green(&self, seed: i128) -> Vec<TokenId> {
+        let seed = seed.rem_euclid(i128::from(u64::MAX)) as u64;
         let count = (f64::from(self.vocab) * self.config.greenlist_ratio) as u32;
         Mersenne::new(seed).permutation(self.vocab, count)
     }

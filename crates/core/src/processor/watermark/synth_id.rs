@@ -73,6 +73,9 @@ impl Processor for SynthIdWatermark {
     fn apply(&mut self, row: &Row<'_>, scores: &mut [f32]) -> Result<()> {
         let new = row.new_tokens();
         let call = new.len();
+        if self.config.debug_mode {
+            scores.fill(1.0);
+        }
         let first = if self.config.skip_first_ngram_calls { self.config.ngram_len - 1 } else { 0 };
         if call < first {
             return Ok(());
@@ -85,10 +88,8 @@ impl Processor for SynthIdWatermark {
         if zeros || remembered.any(|before| self.context_hash(new, before) == context) {
             return Ok(());
         }
-        if self.config.debug_mode {
-            scores.fill(1.0);
-        }
         if softmax(scores, &mut self.probabilities).is_none() {
+            scores.fill(f32::MIN);
             return Ok(());
         }
         for key in &self.config.keys {
