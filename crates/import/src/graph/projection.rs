@@ -10,8 +10,9 @@ use crate::weights::{Form, NibbleWeights, Nibbles, Source, pack_nibbles, store_t
 
 /// `accuracy_level` of `MatMulNBits` for inputs that may be rounded to 8 bits per block.
 const INT8_ACTIVATIONS: i64 = 4;
-/// Elements of the largest matrix that sums blocks: 512 KiB, which stay in a cache.
-const SUM_MATRIX: usize = 1 << 17;
+/// Elements of the largest matrix that sums blocks: 64 KiB, which stay in a core's own cache beside the weights that
+/// stream through it; at 288 KiB a reduction was faster.
+const SUM_MATRIX: usize = 1 << 14;
 
 /// A matrix (or several stacked along the outputs) in the graph's constants.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use unspool_import::{ImportOptions, Weights};
 use super::content::{Contents, hex};
 
 /// Raised when the same checkpoint is written differently, so that folders of older versions are not taken for new ones.
-const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "-5");
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "-6");
 
 /// The ends of the files that an import reads beside the weights.
 const READ: [&str; 5] = [".safetensors", ".json", ".jinja", ".model", ".txt"];
