@@ -240,7 +240,7 @@ fn synth_id_marks_a_row_as_python_does() {
     let mut wrong = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let WatermarkingConfig::SynthId(config) = watermark(&row.args) else { panic!("{} is no SynthID", row.args) };
-        let mut rule = SynthIdWatermark::new(config);
+        let mut rule = SynthIdWatermark::new(config).unwrap();
         assert_eq!(row.calls.len(), row.ids.len() - row.prompt + 1);
         for (call, length) in row.calls.iter().zip(row.prompt..) {
             let seen = Row { ids: &row.ids[..length], prompt_len: row.prompt, prompt: 0 };

@@ -206,12 +206,13 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
 
     // 2. Rules that change scores and criteria that end rows, in Python's order. (build/, processor/, stop/)
     let (mut rules, warnings) = build::processors(&settings, model.vocab_size(), prefix, processors)?;
-    let guidance = Guidance::open(model, &settings, &prompts, negative_prompts)?;
     let mut in_order = build::criteria(&settings, vocabulary)?;
     in_order.extend(criteria);
     let mut criteria = AnyOf::new(in_order);
 
-    // 3. A session with one row per prompt, kept or fresh. (model.rs, decode/resume.rs)
+    // 3. A session with one row per prompt, kept or fresh, and one of guidance. (model.rs, decode/resume.rs,
+    // decode/guidance.rs)
+    let guidance = Guidance::open(model, &settings, &prompts, negative_prompts)?;
     let mut clock = Clock::start();
     let (before, slot) = kept.map(|slot| (slot.take(), slot)).unzip();
     let options = SessionOptions { rows: prompts.len(), capacity: capacity(&prompts) };

@@ -41,7 +41,7 @@ pub fn processors(
     }
     match &settings.rules.watermarking_config {
         Some(WatermarkingConfig::GreenList(config)) => chain.push(GreenListWatermark::new(config.clone(), vocab)?),
-        Some(WatermarkingConfig::SynthId(config)) => chain.push(SynthIdWatermark::new(config.clone())),
+        Some(WatermarkingConfig::SynthId(config)) => chain.push(SynthIdWatermark::new(config.clone())?),
         None => {}
     }
     if settings.rules.renormalize_logits {

@@ -150,8 +150,6 @@ pub enum Status {
 pub enum Neutral {
     /// Only unset.
     Unset,
-    /// Unset or an empty list.
-    Empty,
     /// Unset or `false`.
     False,
     /// Unset or this number.

@@ -110,7 +110,6 @@ fn refuse_not_built(fields: &Resolved) -> Result<()> {
         let is_neutral = match neutral {
             Neutral::Always => true,
             Neutral::Unset => false,
-            Neutral::Empty => value.as_array().is_some_and(Vec::is_empty),
             Neutral::False => value.as_bool() == Some(false),
             Neutral::Number(same) => value.as_f64() == Some(same),
         };

@@ -1,5 +1,7 @@
 //! Numbers added to the scores of token sequences.
 
+use std::collections::HashMap;
+
 use crate::error::{Error, Result};
 use crate::processor::Processor;
 use crate::row::Row;
@@ -25,7 +27,7 @@ pub struct SequenceBias {
     /// Sequences of one token first; each split before its last token.
     biases: Vec<(Vec<TokenId>, TokenId, f32)>,
     /// The sums of this call.
-    sums: Vec<(TokenId, f32)>,
+    sums: HashMap<TokenId, f32>,
 }
 
 impl SequenceBias {
@@ -38,7 +40,8 @@ impl SequenceBias {
         if biases.is_empty() {
             return Err(Error::invalid_config("sequence_bias is empty, expected at least one [[ids], bias] pair"));
         }
-        let mut rule = SequenceBias { biases: Vec::new(), sums: Vec::new() };
+        let mut rule = SequenceBias { biases: Vec::new(), sums: HashMap::new() };
+        let mut places: HashMap<Vec<TokenId>, usize> = HashMap::new();
         for (ids, bias) in biases {
             let Some((last, before)) = ids.split_last() else {
                 return Err(Error::invalid_config("sequence_bias has an empty sequence, expected token ids"));
@@ -46,9 +49,12 @@ impl SequenceBias {
             if bias.is_nan() {
                 return Err(Error::invalid_config(format!("sequence_bias of {ids:?} is {bias}, expected a number")));
             }
-            match rule.biases.iter_mut().find(|(known, end, _)| known == before && end == last) {
+            match places.get(&ids).and_then(|place| rule.biases.get_mut(*place)) {
                 Some((.., known)) => *known = bias,
-                None => rule.biases.push((before.to_vec(), *last, bias)),
+                None => {
+                    rule.biases.push((before.to_vec(), *last, bias));
+                    places.insert(ids, rule.biases.len() - 1);
+                }
             }
         }
         rule.biases.sort_by_key(|(before, ..)| !before.is_empty());
@@ -61,10 +67,7 @@ impl Processor for SequenceBias {
         self.sums.clear();
         for (before, last, bias) in &self.biases {
             if row.ids.ends_with(before) {
-                match self.sums.iter_mut().find(|(id, _)| id == last) {
-                    Some((_, sum)) => *sum += bias,
-                    None => self.sums.push((*last, *bias)),
-                }
+                *self.sums.entry(*last).or_default() += bias;
             }
         }
         for (id, sum) in &self.sums {

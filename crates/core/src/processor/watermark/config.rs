@@ -42,6 +42,21 @@ impl Default for WatermarkConfig {
     }
 }
 
+impl WatermarkConfig {
+    /// # Errors
+    ///
+    /// A ratio outside `0..1`, or a context of 0 tokens.
+    pub(super) fn check(&self) -> Result<()> {
+        if !(self.greenlist_ratio > 0.0 && self.greenlist_ratio < 1.0) {
+            return Err(wrong("greenlist_ratio", &self.greenlist_ratio, "a number between 0 and 1"));
+        }
+        if self.context_width == 0 {
+            return Err(wrong("context_width", &0, "at least 1"));
+        }
+        Ok(())
+    }
+}
+
 /// SynthID's tournament of hashed bits. Python's `SynthIDTextWatermarkingConfig`.
 /// <https://doi.org/10.1038/s41586-024-08025-4>.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,10 +109,6 @@ fn green_list(reader: &Reader<'_>) -> Result<WatermarkConfig> {
     reader.only(&["greenlist_ratio", "bias", "hashing_key", "seeding_scheme", "context_width"])?;
     let default = WatermarkConfig::default();
     let greenlist_ratio = reader.read("greenlist_ratio", Value::as_f64, "a number")?;
-    let greenlist_ratio = greenlist_ratio.unwrap_or(default.greenlist_ratio);
-    if !(greenlist_ratio > 0.0 && greenlist_ratio < 1.0) {
-        return Err(wrong("greenlist_ratio", &greenlist_ratio, "a number between 0 and 1"));
-    }
     let scheme = reader.read("seeding_scheme", |value| value.as_str().map(str::to_owned), "a text")?;
     let seeding_scheme = match scheme.as_deref() {
         None | Some("lefthash") => SeedingScheme::LeftHash,
@@ -105,13 +116,14 @@ fn green_list(reader: &Reader<'_>) -> Result<WatermarkConfig> {
         Some(other) => return Err(wrong("seeding_scheme", &other, "\"lefthash\" or \"selfhash\"")),
     };
     let bias = reader.read("bias", Value::as_f64, "a number")?.unwrap_or(default.bias);
-    Ok(WatermarkConfig {
-        greenlist_ratio,
+    let config = WatermarkConfig {
+        greenlist_ratio: greenlist_ratio.unwrap_or(default.greenlist_ratio),
         bias,
         hashing_key: reader.read("hashing_key", Value::as_i64, "an integer")?.unwrap_or(default.hashing_key),
         seeding_scheme,
         context_width: reader.size("context_width", 1)?.unwrap_or(default.context_width),
-    })
+    };
+    config.check().map(|()| config)
 }
 
 fn synth_id(reader: &Reader<'_>) -> Result<SynthIdConfig> {

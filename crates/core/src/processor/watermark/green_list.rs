@@ -30,15 +30,7 @@ impl GreenListWatermark {
     ///
     /// A ratio outside `0..1`, a context of 0 tokens, or for `selfhash` fewer than 40 tokens.
     pub fn new(config: WatermarkConfig, vocab: usize) -> Result<Self> {
-        let ratio = config.greenlist_ratio;
-        if !(ratio > 0.0 && ratio < 1.0) {
-            return Err(Error::invalid_config(format!(
-                "greenlist_ratio is {ratio}, expected a number between 0 and 1"
-            )));
-        }
-        if config.context_width == 0 {
-            return Err(Error::invalid_config("context_width is 0, expected at least 1"));
-        }
+        config.check()?;
         if config.seeding_scheme == SeedingScheme::SelfHash && vocab < CANDIDATES {
             return Err(Error::invalid_config(format!(
                 "seeding_scheme selfhash needs a vocabulary of at least {CANDIDATES} tokens, got {vocab}"
@@ -50,7 +42,7 @@ impl GreenListWatermark {
 
     /// Tokens that a window of the detector has: the context, and the judged token where the scheme does not hash it.
     pub(super) fn window(&self) -> usize {
-        self.config.context_width + usize::from(self.config.seeding_scheme == SeedingScheme::LeftHash)
+        self.config.context_width.saturating_add(usize::from(self.config.seeding_scheme == SeedingScheme::LeftHash))
     }
 
     /// Share of green tokens.

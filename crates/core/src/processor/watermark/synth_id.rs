@@ -2,7 +2,7 @@
 
 use super::config::SynthIdConfig;
 use super::mersenne::Mersenne;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::processor::Processor;
 use crate::processor::softmax::softmax;
 use crate::row::Row;
@@ -23,17 +23,28 @@ pub struct SynthIdWatermark {
 
 impl SynthIdWatermark {
     /// The watermark of a configuration.
-    pub fn new(config: SynthIdConfig) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// N-grams of fewer than 2 tokens, or an empty table.
+    pub fn new(config: SynthIdConfig) -> Result<Self> {
+        for (name, size, least) in
+            [("ngram_len", config.ngram_len, 2), ("sampling_table_size", config.sampling_table_size, 1)]
+        {
+            if size < least {
+                return Err(Error::invalid_config(format!("{name} is {size}, expected at least {least}")));
+            }
+        }
         let mut random = Mersenne::new(config.sampling_table_seed);
         let table = (0..config.sampling_table_size).map(|_| (random.next() % 2) as u8).collect();
-        SynthIdWatermark { config, table, probabilities: Vec::new(), bits: Vec::new() }
+        Ok(SynthIdWatermark { config, table, probabilities: Vec::new(), bits: Vec::new() })
     }
 
     /// The bits of the last token of an n-gram, one per key: what a detector averages over a text.
     #[doc(alias = "compute_g_values")]
     pub fn g_values(&self, ngram: &[TokenId]) -> Vec<u8> {
         let hash = ngram.iter().fold(1, |hash, id| step(hash, i64::from(*id)));
-        self.config.keys.iter().map(|key| self.bit(step(hash, *key))).collect()
+        self.config.keys.iter().map(|key| bit(&self.table, step(hash, *key))).collect()
     }
 
     /// The mean of the bits of every n-gram of `ids` whose context is new: about 0.5 in text without the mark, above it
@@ -50,11 +61,6 @@ impl SynthIdWatermark {
         (count > 0.0).then(|| sum / count)
     }
 
-    fn bit(&self, hash: i64) -> u8 {
-        let place = hash.rem_euclid(self.table.len().max(1) as i64) as usize;
-        self.table.get(place).copied().unwrap_or(0)
-    }
-
     /// Hash of the `ngram_len - 1` tokens before new token `call`.
     fn context_hash(&self, new: &[TokenId], call: usize) -> i64 {
         let width = self.config.ngram_len - 1;
@@ -63,6 +69,11 @@ impl SynthIdWatermark {
         let start = (0..zeros).fold(1, |hash, _| step(hash, 0));
         ids.iter().fold(start, |hash, id| step(hash, i64::from(*id)))
     }
+}
+
+fn bit(table: &[u8], hash: i64) -> u8 {
+    let place = hash.rem_euclid(table.len().max(1) as i64) as usize;
+    table.get(place).copied().unwrap_or(0)
 }
 
 fn step(hash: i64, item: i64) -> i64 {
@@ -93,10 +104,9 @@ impl Processor for SynthIdWatermark {
             return Ok(());
         }
         for key in &self.config.keys {
-            let mut bits = std::mem::take(&mut self.bits);
-            bits.clear();
-            bits.extend((0..scores.len()).map(|id| self.bit(step(step(context, id as i64), *key))));
-            self.bits = bits;
+            self.bits.clear();
+            let hashes = (0..scores.len()).map(|id| step(step(context, id as i64), *key));
+            self.bits.extend(hashes.map(|hash| bit(&self.table, hash)));
             let marked = self.bits.iter().zip(&self.probabilities).filter(|(bit, _)| **bit == 1);
             let mass = marked.map(|(_, probability)| f64::from(*probability)).sum::<f64>() as f32;
             for (probability, bit) in self.probabilities.iter_mut().zip(&self.bits) {

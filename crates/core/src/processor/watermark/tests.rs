@@ -38,7 +38,7 @@ fn a_green_list_follows_the_last_token() {
 fn synth_id_has_the_reference_s_numbers() {
     let config = json!({"ngram_len": 3, "keys": [11, 22], "sampling_table_size": 64, "context_history_size": 4});
     let WatermarkingConfig::SynthId(config) = read(config).unwrap() else { panic!("not SynthID") };
-    let mut rule = SynthIdWatermark::new(config);
+    let mut rule = SynthIdWatermark::new(config).unwrap();
     let near = |got: Vec<f32>, expected: [f32; 4]| {
         assert!(got.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-4), "{got:?}");
     };
@@ -89,4 +89,10 @@ fn wrong_values_are_named() {
         GreenListWatermark::new(WatermarkConfig { seeding_scheme: SeedingScheme::SelfHash, ..Default::default() }, 39)
             .is_err()
     );
+    let read_keys = json!({"ngram_len": 2, "keys": [1]});
+    let WatermarkingConfig::SynthId(config) = read(read_keys).unwrap() else { panic!("not SynthID") };
+    for config in [SynthIdConfig { ngram_len: 0, ..config.clone() }, SynthIdConfig { sampling_table_size: 0, ..config }]
+    {
+        assert!(SynthIdWatermark::new(config).is_err());
+    }
 }
