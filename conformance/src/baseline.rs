@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_new_pass_is_better() {
-        let baseline = recorded(Verdict::NotBuilt("num_beams".into()));
+        let baseline = recorded(Verdict::NotBuilt("use_mtp".into()));
         assert_eq!(baseline.judge("rten", "gpt2", "greedy", &Verdict::Pass), Change::Better);
         assert_eq!(baseline.judge("rten", "gpt2", "greedy", &Verdict::Unsupported("op".into())), Change::Worse);
     }

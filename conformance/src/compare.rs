@@ -17,6 +17,10 @@ pub struct Tolerance {
 pub const FLOAT_NOISE: Tolerance =
     Tolerance { value: 1e-3, why: "f32 sums in another order than PyTorch's; the goldens keep gaps above 1e-3" };
 
+/// For the scores of whole sequences, which are compared relative to their size.
+pub const SEQUENCE_NOISE: Tolerance =
+    Tolerance { value: 1e-4, why: "means of log-probabilities, whose noise is below 1e-4" };
+
 /// One row of an answer.
 #[derive(Clone, Debug, Default)]
 pub struct AnswerRow {
@@ -24,6 +28,10 @@ pub struct AnswerRow {
     pub ids: Vec<TokenId>,
     /// The word of the finish reason.
     pub finish: String,
+    /// The score of the whole sequence, with beams.
+    pub score: Option<f32>,
+    /// The running beam that each token extended, with beams.
+    pub beam_indices: Option<Vec<usize>>,
     /// Log-probability of each new token under the processed scores.
     pub logprobs: Vec<f32>,
     /// Raw scores `[step][token]`.
@@ -90,13 +98,21 @@ fn rows(case: &Case, answer: &Answer, tokens: &[Vec<TokenId>], numbers: bool) ->
         if alone.is_some() {
             continue;
         }
+        // Of beams the recording knows end tokens alone: whatever else ended them is written down as "length".
         if let Some(finish) = case.expect.finish.as_ref().and_then(|reasons| reasons.get(index))
             && row.finish != *finish
+            && !(case.expect.beam_indices.is_some() && finish == "length" && row.finish == "stop_string")
         {
             return Some(format!("row {index} ended by {}, expected {finish}", row.finish));
         }
-        let logprobs = case.expect.logprobs.as_ref().and_then(|rows| rows.get(index));
-        if let (true, Some(logprobs)) = (numbers && !padding_was_counted(case, index), logprobs)
+        let counted = numbers && !padding_was_counted(case, index);
+        if let (true, Some(difference)) = (numbers, beams(case, index, row, counted)) {
+            return Some(format!("row {index}, {difference}"));
+        }
+        // With beams the processed scores themselves are told, which are log-probabilities.
+        let logprobs = case.expect.transition_scores.as_ref().or(case.expect.logprobs.as_ref());
+        let logprobs = logprobs.and_then(|rows| rows.get(index));
+        if let (true, Some(logprobs)) = (counted, logprobs)
             && let Some(difference) = close(&row.logprobs, logprobs)
         {
             return Some(format!("row {index}, log-probability of step {difference}"));
@@ -105,10 +121,25 @@ fn rows(case: &Case, answer: &Answer, tokens: &[Vec<TokenId>], numbers: bool) ->
     None
 }
 
+/// The first difference in what only beams have.
+fn beams(case: &Case, index: usize, row: &AnswerRow, scores: bool) -> Option<String> {
+    let path = case.expect.beam_indices.as_ref()?.get(index)?;
+    let path: Vec<_> = path.iter().map_while(|lane| usize::try_from(*lane).ok()).collect();
+    if row.beam_indices.as_ref() != Some(&path) {
+        return Some(format!("beam_indices: got {:?}, expected {path:?}", row.beam_indices));
+    }
+    let expected = *case.expect.sequences_scores.as_ref()?.get(index)?;
+    let near = |score: f32| (score - expected).abs() <= SEQUENCE_NOISE.value * expected.abs();
+    (scores && !row.score.is_some_and(near)).then(|| format!("score: got {:?}, expected {expected}", row.score))
+}
+
 /// The tokens of row `index` without padding, where padding changed what Python wrote.
 fn alone_tokens(case: &Case, index: usize) -> Option<&Vec<TokenId>> {
-    let row = case.expect.unpadded.as_ref()?.get(index)?;
-    if row.same { None } else { row.new_tokens.as_ref()?.first() }
+    let prompts = case.expect.unpadded.as_ref()?;
+    // One entry a prompt, with its sequences.
+    let sequences = case.expect.new_tokens.as_ref()?.len() / prompts.len().max(1);
+    let row = prompts.get(index / sequences.max(1))?;
+    if row.same { None } else { row.new_tokens.as_ref()?.get(index % sequences.max(1)) }
 }
 
 /// Rules that see Python's left padding: the scores of a padded row differ also where the tokens are the same. The goldens
@@ -127,15 +158,16 @@ fn steps(
     expected: &StepScores,
     of: impl Fn(&AnswerRow) -> &Vec<Vec<f32>>,
 ) -> Option<String> {
-    for (step, rows) in expected.iter().enumerate() {
-        for (index, expected) in rows.iter().enumerate() {
-            let Some(row) = answer.rows.get(index) else {
-                return Some(format!("{what} of row {index} are missing"));
-            };
+    for (step, lanes) in expected.iter().enumerate() {
+        for (index, row) in answer.rows.iter().enumerate() {
             // Python goes on scoring a finished row; here it has left the batch. A row changed by padding has other scores.
             if step >= row.ids.len() || alone_tokens(case, index).is_some() {
                 continue;
             }
+            let lane = row.beam_indices.as_ref().map_or(Some(index), |path| path.get(step).copied());
+            let Some(expected) = lane.and_then(|lane| lanes.get(lane)) else {
+                return Some(format!("{what} of row {index}, step {step} were not recorded for its beam"));
+            };
             let Some(got) = of(row).get(step) else {
                 return Some(format!("{what} of row {index}, step {step} are missing"));
             };
@@ -148,11 +180,13 @@ fn steps(
 }
 
 fn kept(case: &Case, answer: &Answer) -> Option<String> {
-    for (index, expected) in case.expect.kept.iter().flatten().enumerate() {
-        let scores = answer.rows.get(index).and_then(|row| row.scores.first());
-        let got = scores.map_or(0, |scores| scores.iter().filter(|score| score.is_finite()).count());
-        if got != *expected {
-            return Some(format!("row {index} keeps {got} tokens, expected {expected}"));
+    let expected = case.expect.kept.as_ref()?;
+    for (index, row) in answer.rows.iter().enumerate() {
+        let lane = row.beam_indices.as_ref().map_or(Some(index), |path| path.first().copied());
+        let expected = lane.and_then(|lane| expected.get(lane));
+        let got = row.scores.first().map(|scores| scores.iter().filter(|score| score.is_finite()).count());
+        if got.as_ref() != expected {
+            return Some(format!("row {index} keeps {got:?} tokens, expected {expected:?}"));
         }
     }
     None

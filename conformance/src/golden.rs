@@ -56,6 +56,12 @@ pub struct Expect {
     pub finish: Option<Vec<String>>,
     /// `compute_transition_scores(normalize_logits=True)` of the new tokens.
     pub logprobs: Option<Vec<Vec<Option<f32>>>>,
+    /// `compute_transition_scores(normalize_logits=False)` with beams.
+    pub transition_scores: Option<Vec<Vec<Option<f32>>>>,
+    /// The score of each sequence with beams.
+    pub sequences_scores: Option<Vec<f32>>,
+    /// The running beam that each token extended; -1 after the end.
+    pub beam_indices: Option<Vec<Vec<i64>>>,
     /// Raw scores of the first steps.
     pub logits: Option<StepScores>,
     /// Processed scores of the first steps.

@@ -118,6 +118,8 @@ fn answer(model: &dyn Model, tokenizer: &Result<Tokenizer>, case: &Case, setting
     let rows = output.prompts.into_iter().flat_map(|prompt| prompt.sequences).map(|sequence| AnswerRow {
         ids: sequence.ids,
         finish: sequence.finish.as_str().to_owned(),
+        score: sequence.score,
+        beam_indices: sequence.beam_indices,
         logprobs: sequence.logprobs.unwrap_or_default(),
         logits: sequence.logits.unwrap_or_default(),
         scores: sequence.scores.unwrap_or_default(),

@@ -120,7 +120,7 @@ fn bad_input_is_one_clear_line() {
         (&["--ids", "[[-1]]"], 1, "token ids"),
         (&["x", "--config", "{"], 1, "--config"),
         (&["x", "--config", r#"{"temprature":1}"#], 1, "temperature"),
-        (&["x", "--num-beams", "4"], 1, "num_beams"),
+        (&["x", "--num-beams", "4", "--num-return-sequences", "5"], 1, "num_beams=4"),
         (&["x", "--max-new-tokens", "0"], 1, "max_new_tokens"),
         (&["x", "--max-new-tokens", "many"], 2, "--max-new-tokens"),
         (&["x", "--maxnewtokens", "5"], 2, "--maxnewtokens"),
@@ -261,4 +261,33 @@ fn a_reader_that_goes_away_ends_the_program_quietly() {
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(!err.contains("error:") && !err.contains("panicked"), "{err}");
+}
+
+#[test]
+fn beams_come_best_first_with_scores_and_paths() {
+    let flags = [RIVER, "--num-beams", "3", "--num-return-sequences", "2", "--max-new-tokens", "6"];
+    let line: Value =
+        serde_json::from_str(&generate("gpt2", &[&flags[..], &["--json", "--logprobs"]].concat()).fine()).unwrap();
+    let sequences = line["sequences"].as_array().unwrap();
+    assert_eq!(sequences.len(), 2);
+    for sequence in sequences {
+        let length = sequence["ids"].as_array().unwrap().len();
+        assert_eq!(sequence["beam_indices"].as_array().unwrap().len(), length);
+        let sum: f64 = sequence["logprobs"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).sum();
+        assert!((sum / length as f64 - sequence["score"].as_f64().unwrap()).abs() < 1e-4);
+    }
+    assert!(sequences[0]["score"].as_f64() >= sequences[1]["score"].as_f64());
+    let text = generate("gpt2", &flags).fine();
+    assert_eq!(
+        text,
+        format!("{}\n{}\n", sequences[0]["text"].as_str().unwrap(), sequences[1]["text"].as_str().unwrap())
+    );
+
+    let forced =
+        [&flags[..], &["--force-words-ids", "[[7, 9], [[3], [5, 6]]]", "--ids", "[[10, 11]]", "--json"]].concat();
+    let forced: Vec<&str> = forced.into_iter().filter(|flag| *flag != RIVER).collect();
+    let line: Value = serde_json::from_str(&generate("gpt2", &forced).fine()).unwrap();
+    let ids: Vec<u64> = line["sequences"][0]["ids"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap()).collect();
+    assert!(ids.windows(2).any(|pair| pair == [7, 9]), "{ids:?}");
+    assert!(ids.contains(&3) || ids.windows(2).any(|pair| pair == [5, 6]), "{ids:?}");
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::build;
 use crate::config::Settings;
-use crate::decode::{self, Clock, Guidance, KeptSession, Prompt, Single, Writing};
+use crate::decode::{self, Beams, Clock, Guidance, KeptSession, Prompt, Single, Writing};
 use crate::error::{Error, Result};
 use crate::model::{Model, SessionOptions};
 use crate::output::{Output, PromptOutput};
@@ -40,7 +40,8 @@ pub struct Request<'a> {
     /// Seed of the draws; 0 unless set. The same seed gives the same tokens.
     pub seed: u64,
     /// Index of the first prompt in the whole of which these prompts are a part: a caller who runs many prompts in several
-    /// requests counts on here, and each prompt keeps the draws it would have had in one request. It changes nothing else.
+    /// requests counts on here, and each prompt keeps the draws and the `beam_indices` it would have had in one request. It
+    /// changes nothing else.
     pub first_row: usize,
     /// Whether to give the log-probability of every token.
     pub logprobs: bool,
@@ -218,28 +219,29 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
     let options = SessionOptions { rows: prompts.len(), capacity: capacity(&prompts) };
     let (mut session, held) = decode::resume(model, before.flatten(), &prompts, &options)?;
 
-    // 4. Steps in chunks give the first scores (decode/prefill.rs); then, per row and token (decode/single.rs):
+    // 4. Steps in chunks give the first scores (decode/prefill.rs); then, per row and token (decode/single.rs, or
+    // decode/beam/ with beams):
     // 5. scores are guided (decode/guidance.rs) and changed by the rules (processor/), 6. one token is selected (select/, rng.rs), 7. criteria may end the
     // row (stop/), 8. the sink is told (stream/).
-    let rows = rows(&prompts, &settings, logprobs, |prompt, sequence| {
-        Rng::for_row(seed, first_row.wrapping_add(prompt), sequence)
-    });
-    let mut decoding = Single {
-        settings: &settings,
-        rules: &mut rules,
-        criteria: &mut criteria,
-        sink,
-        guidance,
-        vocab: model.vocab_size(),
+    let rng = |prompt, sequence| Rng::for_row(seed, first_row.wrapping_add(prompt), sequence);
+    let vocab = model.vocab_size();
+    let (settings, rules, criteria) = (&settings, &mut rules, &mut criteria);
+    let written = if settings.beams.num_beams > 1 {
+        let mut decoding = Beams { settings, rules, criteria, sink, guidance, vocab, logprobs, first_row };
+        decoding.run(session.as_mut(), &prompts, held, |prompt| rng(prompt, 0), &mut clock)?
+    } else {
+        let rows = rows(&prompts, settings, logprobs, rng);
+        let mut decoding = Single { settings, rules, criteria, sink, guidance, vocab };
+        by_prompt(decoding.run(session.as_mut(), &prompts, held, rows, &mut clock)?, prompts.len())
     };
-    let written = decoding.run(session.as_mut(), &prompts, held, rows, &mut clock)?;
 
     // 9. What was written, per prompt. (output.rs)
-    let timing = clock.timing(written.iter().map(Writing::new_tokens).sum());
-    if let (Some(slot), Some(row)) = (slot, written.first()) {
-        *slot = Some(KeptSession::new(session, row.ids.clone()));
+    let sequences = || written.iter().flat_map(|prompt| &prompt.sequences);
+    let timing = clock.timing(sequences().map(|sequence| sequence.ids.len()).sum());
+    if let (Some(slot), Some(prompt), Some(sequence)) = (slot, prompts.first(), sequences().next()) {
+        *slot = decode::keep(session, &prompt.ids, &sequence.ids, settings.beams.num_beams > 1)?;
     }
-    Ok(Output { prompts: by_prompt(written, prompts.len()), timing, warnings })
+    Ok(Output { prompts: written, timing, warnings })
 }
 
 /// Tokens that the longest row may reach, for the size of the caches: the last token of a row is never run.

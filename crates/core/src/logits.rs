@@ -41,4 +41,9 @@ impl<'a> Logits<'a> {
     pub fn row_mut(&mut self, index: usize) -> &mut [f32] {
         &mut self.data[index * self.vocab..][..self.vocab]
     }
+
+    /// The scores of `count` kept positions from `first` on, `[count, vocab]`, to be changed in place.
+    pub fn rows_mut(&mut self, first: usize, count: usize) -> &mut [f32] {
+        &mut self.data[first * self.vocab..][..count * self.vocab]
+    }
 }

@@ -29,11 +29,17 @@ pub struct Sequence {
     pub ids: Vec<TokenId>,
     /// Why the row ended.
     pub finish: FinishReason,
-    /// The score of the whole sequence; beams only (Python's `sequences_scores`).
+    /// The score of the whole sequence, beams only (Python's `sequences_scores`): the sum of its tokens' processed
+    /// log-probabilities over the number of tokens to the power of `length_penalty`.
     pub score: Option<f32>,
-    /// `[ids] f32`: the log-probability of each of `ids` under its step's processed scores, when asked for.
+    /// `[ids] i64`, beams only: the beam that each token extended, counted through the beams of all prompts (Python's
+    /// `beam_indices`, without the -1 after the end).
+    pub beam_indices: Option<Vec<usize>>,
+    /// `[ids] f32`: the log-probability of each of `ids` under its step's processed scores, when asked for. With beams it
+    /// is the processed score itself, as `compute_transition_scores` gives by default.
     pub logprobs: Option<Vec<f32>>,
-    /// `[ids, vocab] f32`: the processed scores of every step, with `output_scores`.
+    /// `[ids, vocab] f32`: the processed scores of every step, with `output_scores`; with beams, of the beams that the
+    /// tokens extended.
     pub scores: Option<Vec<Vec<f32>>>,
     /// `[ids, vocab] f32`: the model's own scores of every step, with `output_logits`.
     pub logits: Option<Vec<Vec<f32>>>,

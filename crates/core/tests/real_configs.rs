@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use unspool_core::config::{
     Field, GenerationConfig, Layers, MaxLength, ModelFacts, Resolved, Source, from_folder_json,
 };
-use unspool_core::{ErrorKind, Result, Settings, build};
+use unspool_core::{Result, Settings, build};
 
 /// Keys that are no generation settings. A setting that the table of fields lacks would hide among the extra keys.
 const EXTRA: [&str; 11] = [
@@ -195,15 +195,13 @@ fn no_key_is_lost() {
 }
 
 #[test]
-fn settings_resolve_and_beams_are_refused_by_name() {
+fn settings_resolve_with_the_beams_of_the_file() {
     for (name, vocab, beams, check) in CASES {
         let layers = layers(name);
         let mut base = json!({});
         if beams > 1 {
-            let error = resolve(&merged(&layers, &base), vocab).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error}");
-            assert!(error.message().starts_with(&format!("num_beams={beams} ")), "{name}: {error}");
-            assert!(error.place().is_some(), "{name}: the message tells that the model's file asks for beams");
+            let (settings, _) = resolve(&merged(&layers, &base), vocab).unwrap();
+            assert_eq!(settings.beams.num_beams as i64, beams, "{name}");
             base["num_beams"] = json!(1);
         }
         // A failed comparison tells values only; the last name printed is the one it belongs to.

@@ -76,6 +76,11 @@ impl ScriptedModel {
         self
     }
 
+    /// The scores after `ids`, `[vocab]`, without a session.
+    pub fn scores(&self, ids: &[TokenId]) -> Vec<f32> {
+        (self.rule)(ids)
+    }
+
     /// What was asked so far.
     pub fn log(&self) -> &CallLog {
         &self.log

@@ -28,6 +28,11 @@ pub trait TextSink: Send {
     /// `row` is `prompt * num_return_sequences + sequence`.
     fn text(&mut self, row: usize, piece: &str) -> Flow;
 
+    /// Asked before every step of a search with beams: whether to go on.
+    fn poll(&mut self) -> Flow {
+        Flow::Continue
+    }
+
     /// `row` has ended; called once per row, after its last piece.
     fn end(&mut self, row: usize, reason: &FinishReason) {
         let _ = (row, reason);
@@ -64,6 +69,10 @@ impl TokenSink for Streamed<'_> {
             .or_insert_with(|| (Pieces::new(self.tokenizer, true), StopHold::new(self.stop_strings.iter().cloned())));
         let piece = pieces.push(event.token).map(|piece| hold.push(&piece)).unwrap_or_default();
         self.sink.text(event.row, &piece)
+    }
+
+    fn poll(&mut self) -> Flow {
+        self.sink.poll()
     }
 
     fn end(&mut self, row: usize, reason: &FinishReason) {

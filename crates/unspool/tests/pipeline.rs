@@ -139,7 +139,7 @@ fn a_turn_that_fails_leaves_the_conversation_as_it_was() {
     let mut conversation = pipeline.conversation(Call::new());
     assert!(conversation.say(&"very long ".repeat(100), &mut Told::default()).is_err());
     assert!(conversation.messages().is_empty());
-    assert!(conversation.set("num_beams", 4.into()).is_err());
+    assert!(conversation.set("use_mtp", true.into()).is_err());
     assert!(conversation.set("temprature", 4.into()).is_err());
     conversation.set("top_k", 4.into()).unwrap();
     assert_eq!(conversation.call().config.int("top_k"), Some(4));

@@ -142,6 +142,10 @@ impl TextSink for Answering {
         {
             self.failure = Some(failure);
         }
+        self.poll()
+    }
+
+    fn poll(&mut self) -> Flow {
         if self.failure.is_some() || interrupt::pressed() { Flow::Stop } else { Flow::Continue }
     }
 }

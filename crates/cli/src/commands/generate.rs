@@ -216,6 +216,10 @@ struct UntilPressed;
 
 impl TokenSink for UntilPressed {
     fn put(&mut self, _event: &TokenEvent) -> Flow {
+        self.poll()
+    }
+
+    fn poll(&mut self) -> Flow {
         if interrupt::pressed() { Flow::Stop } else { Flow::Continue }
     }
 

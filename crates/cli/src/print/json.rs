@@ -22,6 +22,8 @@ struct Sequence<'a> {
     finish_reason: &'a str,
     score: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    beam_indices: Option<&'a [usize]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     logprobs: Option<&'a [f32]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scores: Option<&'a [Vec<f32>]>,
@@ -66,6 +68,7 @@ pub fn line(answer: &Answer<'_>) -> String {
             text: answer.texts.get(index).map(String::as_str),
             finish_reason: sequence.finish.as_str(),
             score: sequence.score,
+            beam_indices: sequence.beam_indices.as_deref(),
             logprobs: sequence.logprobs.as_deref(),
             scores: sequence.scores.as_deref(),
             logits: sequence.logits.as_deref(),
@@ -98,6 +101,7 @@ mod tests {
                 ids: vec![5, 2],
                 finish: FinishReason::Eos,
                 score: None,
+                beam_indices: None,
                 logprobs,
                 scores,
                 logits: None,

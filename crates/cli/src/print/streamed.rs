@@ -52,6 +52,10 @@ impl TextSink for Ordered {
     fn text(&mut self, row: usize, piece: &str) -> Flow {
         self.waiting.entry(row).or_default().0.push_str(piece);
         self.advance();
+        self.poll()
+    }
+
+    fn poll(&mut self) -> Flow {
         if self.failure.is_some() || interrupt::pressed() { Flow::Stop } else { Flow::Continue }
     }
 

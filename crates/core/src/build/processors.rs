@@ -11,8 +11,14 @@ use crate::processor::{
     SynthIdWatermark, Temperature, TopH, TopK, TopP, Typical, WatermarkingConfig,
 };
 
-/// One beam: a filter must leave one token.
-const KEEP: usize = 1;
+/// Tokens that a filter must leave. Beams need one that goes on besides those that end them.
+fn min_tokens_to_keep(settings: &Settings) -> usize {
+    match (settings.beams.num_beams, settings.eos_token_id.len()) {
+        (1, _) => 1,
+        (_, 0) => 2,
+        (_, ends) => ends + 1,
+    }
+}
 
 /// The rules that `settings` ask for and the caller's own, in Python's order:
 ///
@@ -130,6 +136,7 @@ fn penalties(settings: &Settings, prefix: Option<PrefixConstrained>) -> Result<V
 /// The filters of sampling.
 fn filters(settings: &Settings, chain: &mut Chain) -> Result<()> {
     let rules = &settings.rules;
+    let keep = min_tokens_to_keep(settings);
     if let Some(temperature) = settings.temperature.filter(|temperature| *temperature != 1.0) {
         chain.push(Temperature::new(temperature)?);
     }
@@ -137,22 +144,22 @@ fn filters(settings: &Settings, chain: &mut Chain) -> Result<()> {
         chain.push(TopH::new(top_h)?);
     }
     if let Some(top_k) = settings.top_k.filter(|top_k| *top_k != 0) {
-        chain.push(TopK::new(top_k, KEEP)?);
+        chain.push(TopK::new(top_k, keep)?);
     }
     if let Some(top_p) = settings.top_p.filter(|top_p| *top_p < 1.0) {
-        chain.push(TopP::new(top_p, KEEP)?);
+        chain.push(TopP::new(top_p, keep)?);
     }
     if let Some(min_p) = settings.min_p {
-        chain.push(MinP::new(min_p, KEEP)?);
+        chain.push(MinP::new(min_p, keep)?);
     }
     if let Some(mass) = rules.typical_p {
-        chain.push(Typical::new(mass, KEEP)?);
+        chain.push(Typical::new(mass, keep)?);
     }
     if let Some(epsilon) = rules.epsilon_cutoff {
-        chain.push(Epsilon::new(epsilon, KEEP)?);
+        chain.push(Epsilon::new(epsilon, keep)?);
     }
     if let Some(epsilon) = rules.eta_cutoff {
-        chain.push(Eta::new(epsilon, KEEP)?);
+        chain.push(Eta::new(epsilon, keep)?);
     }
     Ok(())
 }

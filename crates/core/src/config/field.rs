@@ -154,7 +154,7 @@ pub enum Neutral {
     False,
     /// Unset or this number.
     Number(f64),
-    /// Every value by itself: it refines another setting that is refused (beams, assistants, encoder-decoders).
+    /// Every value by itself: it refines another setting that is refused (assistants, encoder-decoders).
     Always,
 }
 

@@ -172,15 +172,12 @@ fn a_misspelt_setting_of_the_call_is_refused_and_one_of_the_model_file_is_kept()
 #[test]
 fn what_is_not_built_is_refused_by_name() {
     let cases = [
-        ("num_beams", json!(4)),
         ("token_healing", json!(true)),
         ("is_assistant", json!(true)),
         ("use_mtp", json!(true)),
         ("prompt_lookup_num_tokens", json!(3)),
         ("assistant_early_exit", json!(2)),
         ("dola_layers", json!("low")),
-        ("constraints", json!([1])),
-        ("force_words_ids", json!([[1]])),
     ];
     for (name, value) in cases {
         for in_model in [false, true] {
@@ -216,6 +213,52 @@ fn every_default_and_every_neutral_value_is_accepted() {
         let mut call = json!({"max_length": 20});
         call[field.name] = field.fill.value().unwrap_or(Value::Null);
         settings(json!({}), call);
+    }
+}
+
+#[test]
+fn beams_are_read_and_checked_as_in_python() {
+    let got = settings(
+        json!({"num_beams": 4, "length_penalty": 0.8}),
+        json!({"early_stopping": "never", "num_beam_groups": 2, "diversity_penalty": 0.5, "num_return_sequences": 4}),
+    );
+    let expected = Beams {
+        num_beams: 4,
+        num_beam_groups: 2,
+        diversity_penalty: 0.5,
+        length_penalty: 0.8,
+        early_stopping: EarlyStopping::Never,
+        constraints: Vec::new(),
+    };
+    assert_eq!(got.beams, expected);
+    let got = settings(
+        json!({}),
+        json!({"num_beams": 2, "force_words_ids": [[3, 2], [[0], [3, 3]]],
+            "constraints": [{"token_ids": [1]}, {"nested_token_ids": [[1, 2], [4]]}]}),
+    );
+    use Constraint::{Disjunctive, Phrasal};
+    let words = [vec![vec![1, 2], vec![4]], vec![vec![0], vec![3, 3]]].map(Disjunctive);
+    let [nested, word] = words;
+    assert_eq!(got.beams.constraints, [Phrasal(vec![1]), nested, Phrasal(vec![3, 2]), word]);
+    for (call, field) in [
+        (json!({"num_beams": 100_000}), "num_beams"),
+        (json!({"num_beams": 2, "num_return_sequences": 3}), "num_return_sequences"),
+        (json!({"num_beams": 2, "low_memory": true}), "low_memory"),
+        (json!({"num_beams": 3, "num_beam_groups": 2, "diversity_penalty": 0.5}), "num_beam_groups"),
+        (json!({"num_beams": 4, "num_beam_groups": 2}), "diversity_penalty"),
+        (json!({"num_beams": 4, "num_beam_groups": 2, "diversity_penalty": 1.0, "do_sample": true}), "num_beam_groups"),
+        (json!({"force_words_ids": [[1]]}), "force_words_ids"),
+        (json!({"force_words_ids": [[1]], "num_beams": 2, "do_sample": true}), "force_words_ids"),
+        (json!({"force_words_ids": [], "num_beams": 2}), "force_words_ids"),
+        (json!({"force_words_ids": [[]], "num_beams": 2}), "force_words_ids"),
+        (json!({"force_words_ids": [[1_000_000]], "num_beams": 2}), "force_words_ids"),
+        (json!({"force_words_ids": [[[1], [1, 2]]], "num_beams": 2}), "force_words_ids"),
+        (json!({"constraints": [1], "num_beams": 2}), "constraints"),
+        (json!({"constraints": [{"token_ids": [1], "nested_token_ids": [[1]]}], "num_beams": 2}), "constraints"),
+    ] {
+        let error = error(json!({}), call);
+        assert_eq!(error.kind(), ErrorKind::InvalidConfig, "{error}");
+        assert!(error.message().starts_with(field), "{error}");
     }
 }
 

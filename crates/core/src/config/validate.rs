@@ -70,6 +70,9 @@ fn refuse_wrong(fields: &Resolved) -> Result<()> {
             fields.refuse("num_return_sequences", "1 in greedy decoding; set do_sample=true for several answers")
         );
     }
+    if beams > 1 && fields.bool("low_memory") == Some(true) {
+        return Err(fields.refuse("low_memory", "false or nothing with num_beams above 1"));
+    }
     if beams > 1 && sequences > beams {
         return Err(fields.refuse("num_return_sequences", &format!("at most num_beams={beams}")));
     }
@@ -95,7 +98,8 @@ fn ids(value: Option<&Value>) -> Vec<i64> {
 
 /// Refuses a mode whose loop is not built, naming the field that chose it.
 fn refuse_mode(fields: &Resolved, mode: GenerationMode) -> Result<()> {
-    if matches!(mode, GenerationMode::Greedy | GenerationMode::Sample) {
+    let built = !matches!(mode, GenerationMode::Assisted | GenerationMode::ContrastiveSearch | GenerationMode::Dola);
+    if built {
         return Ok(());
     }
     let chosen = mode.chosen_by().iter().find(|name| fields.value(name).is_some());

@@ -1,5 +1,6 @@
-//! The loops over a session: prompts in chunks, one token per row and step, a session kept between calls.
+//! The loops over a session: prompts in chunks, one token per row and step, beams, a session kept between calls.
 
+mod beam;
 mod clock;
 mod guidance;
 pub mod prefill;
@@ -11,9 +12,10 @@ mod writing;
 pub use prefill::chunks;
 pub use resume::KeptSession;
 
+pub(crate) use beam::Beams;
 pub(crate) use clock::Clock;
 pub(crate) use guidance::Guidance;
 pub(crate) use prompts::{Prompt, check};
-pub(crate) use resume::resume;
+pub(crate) use resume::{keep, resume};
 pub(crate) use single::Single;
 pub(crate) use writing::Writing;

@@ -16,7 +16,7 @@ pub struct KeptSession {
 
 impl KeptSession {
     /// Keeps `session`, whose only row holds the first tokens of `ids`.
-    pub(crate) fn new(session: Box<dyn Session>, mut ids: Vec<TokenId>) -> Self {
+    fn new(session: Box<dyn Session>, mut ids: Vec<TokenId>) -> Self {
         ids.truncate(session.len(0));
         KeptSession { session, tokens: ids }
     }
@@ -25,6 +25,29 @@ impl KeptSession {
     pub fn tokens(&self) -> &[TokenId] {
         &self.tokens
     }
+}
+
+/// Keeps a session after a generation from `prompt` that wrote `new`. Beams hold other tokens than those written, so of
+/// them only the prompt is kept.
+///
+/// # Errors
+///
+/// Those of the session.
+pub(crate) fn keep(
+    mut session: Box<dyn Session>,
+    prompt: &[TokenId],
+    new: &[TokenId],
+    beams: bool,
+) -> Result<Option<KeptSession>> {
+    if !beams {
+        return Ok(Some(KeptSession::new(session, [prompt, new].concat())));
+    }
+    if !session.can_crop() {
+        return Ok(None);
+    }
+    session.reorder(&[0])?;
+    session.crop(0, prompt.len())?;
+    Ok(Some(KeptSession::new(session, prompt.to_vec())))
 }
 
 impl fmt::Debug for KeptSession {

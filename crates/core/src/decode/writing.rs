@@ -72,6 +72,7 @@ impl Writing {
             ids: self.ids.split_off(self.prompt_len),
             finish: self.finish.unwrap_or(FinishReason::Length),
             score: None,
+            beam_indices: None,
             logprobs: self.logprobs,
             scores: self.scores,
             logits: self.logits,

@@ -6,7 +6,11 @@ pub mod log_prob;
 pub(crate) mod mass;
 pub mod multinomial;
 pub(crate) mod peak;
+pub mod top;
+pub mod without_replacement;
 
 pub use argmax::argmax;
 pub use log_prob::log_prob;
 pub use multinomial::Multinomial;
+pub use top::Top;
+pub use without_replacement::WithoutReplacement;

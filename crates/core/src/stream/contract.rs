@@ -28,6 +28,11 @@ pub trait TokenSink: Send {
     /// One token of one row.
     fn put(&mut self, event: &TokenEvent) -> Flow;
 
+    /// Asked before every step of a search with beams, which may run long before a token is final: whether to go on.
+    fn poll(&mut self) -> Flow {
+        Flow::Continue
+    }
+
     /// A row has ended; called once per row, after its last token.
     fn end(&mut self, row: usize, reason: &FinishReason);
 }
