@@ -116,7 +116,8 @@ impl Session for AppendSession {
 
     fn reorder(&mut self, from: &[usize]) -> Result<()> {
         check_reorder(from, self.lens.len())?;
-        self.kv.select_rows(from)?;
+        let columns = self.kv.columns;
+        self.kv.select_rows(from, |_| columns)?;
         self.lens = from.iter().map(|&row| self.lens[row]).collect();
         self.owned = from.iter().map(|&row| self.owned[row].clone()).collect();
         Ok(())

@@ -71,7 +71,8 @@ impl GrowSession {
                 if !order.is_sorted() {
                     let from: Vec<usize> =
                         rows.iter().filter_map(|row| order.iter().position(|placed| placed == row)).collect();
-                    kv.select_rows(&from)?;
+                    let columns = kv.columns;
+                    kv.select_rows(&from, |_| columns)?;
                 }
                 self.groups.push(Group { rows, kv });
             }
@@ -148,7 +149,8 @@ impl Session for GrowSession {
                 continue;
             }
             if !(places.len() == group.rows.len() && places.iter().enumerate().all(|(i, &p)| i == p)) {
-                group.kv.select_rows(&places)?;
+                let columns = group.kv.columns;
+                group.kv.select_rows(&places, |_| columns)?;
             }
             groups.push(Group { rows, kv: group.kv });
         }
@@ -176,7 +178,8 @@ impl Session for GrowSession {
                 let mut kv = group.kv.clone();
                 kv.rebuild(&plan, stride)?;
                 let others: Vec<usize> = (0..group.rows.len()).filter(|&i| i != place).collect();
-                group.kv.select_rows(&others)?;
+                let columns = group.kv.columns;
+                group.kv.select_rows(&others, |_| columns)?;
                 group.rows.remove(place);
                 self.groups.push(Group { rows: vec![row], kv });
             }

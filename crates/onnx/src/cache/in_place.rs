@@ -107,7 +107,7 @@ impl Session for InPlaceSession {
 
     fn reorder(&mut self, from: &[usize]) -> Result<()> {
         check_reorder(from, self.lens.len())?;
-        self.kv.select_rows(from)?;
+        self.kv.select_rows(from, |row| self.lens[row])?;
         self.lens = from.iter().map(|&row| self.lens[row]).collect();
         self.kv.columns = self.used();
         Ok(())
@@ -120,6 +120,7 @@ impl Session for InPlaceSession {
     fn crop(&mut self, row: usize, len: usize) -> Result<()> {
         check_crop(row, len, &self.lens)?;
         self.lens[row] = len;
+        self.kv.crop(row, len);
         self.kv.columns = self.used();
         Ok(())
     }

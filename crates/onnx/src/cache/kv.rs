@@ -1,9 +1,12 @@
 //! The memory of keys and values: one buffer per cache tensor, laid out `[rows, heads, stride, head_dim]`.
 //!
 //! `stride` columns are allocated per head, of which the first `columns` are in use. In-place modes keep spare columns;
-//! dense modes keep `stride == columns`. All moves of rows and columns go through ONE kernel, [`KvCache::rebuild`].
+//! dense modes keep `stride == columns`. Where the number of rows or the columns change, everything goes through ONE
+//! kernel, [`KvCache::rebuild`]; rows that only change places move inside the buffers.
 
 use unspool_core::{Error, Result};
+
+use super::lineage::{Lineage, Move, moves};
 
 use crate::graph::{CacheSlot, ElementType};
 
@@ -68,6 +71,8 @@ pub struct KvCache {
     pub columns: usize,
     /// One per cache tensor.
     pub slots: Vec<KvSlot>,
+    /// Which first columns rows share.
+    lineage: Lineage,
 }
 
 impl KvCache {
@@ -83,7 +88,7 @@ impl KvCache {
                 spare: KvData::new(slot.dtype),
             })
             .collect();
-        KvCache { rows, columns: 0, slots }
+        KvCache { rows, columns: 0, slots, lineage: Lineage::new(rows) }
     }
 
     /// Makes room for `columns` columns per row, keeping what is there.
@@ -95,20 +100,68 @@ impl KvCache {
         if self.slots.iter().all(|slot| slot.stride >= columns && slot.is_full(self.rows)) {
             return Ok(());
         }
-        let plans = self.keep_all();
-        self.rebuild(&plans, columns)
+        let (plans, lineage) = (self.keep_all(), self.lineage.clone());
+        self.rebuild(&plans, columns)?;
+        self.lineage = lineage;
+        Ok(())
     }
 
-    /// New row `i` is old row `from[i]`.
+    /// New row `i` is old row `from[i]`, whose first `valid(from[i])` columns are not written any more.
+    ///
+    /// When the number of rows stays, only rows that change places are copied, and of them only the columns that they do
+    /// not share with what stands there.
     ///
     /// # Errors
     ///
     /// When the memory is refused.
-    pub fn select_rows(&mut self, from: &[usize]) -> Result<()> {
-        let stride = self.stride();
+    pub fn select_rows(&mut self, from: &[usize], valid: impl Fn(usize) -> usize) -> Result<()> {
+        let lineage = self.lineage.reordered(from, valid);
+        if from.len() == self.rows {
+            self.move_rows(&moves(from));
+        } else {
+            let (stride, columns) = (self.stride(), self.columns);
+            let plans: Vec<_> = from.iter().map(|&from| RowPlan { from, pick: None, columns }).collect();
+            self.rebuild(&plans, stride)?;
+        }
+        self.lineage = lineage;
+        Ok(())
+    }
+
+    fn move_rows(&mut self, moves: &[Move]) {
         let columns = self.columns;
-        let plans: Vec<_> = from.iter().map(|&from| RowPlan { from, pick: None, columns }).collect();
-        self.rebuild(&plans, stride)
+        for slot in &mut self.slots {
+            let (heads, stride, dim) = (slot.heads, slot.stride, slot.head_dim);
+            on_data!(&mut slot.data, data => {
+                let mut aside = Vec::new();
+                for step in moves {
+                    for head in 0..heads {
+                        let base = |row: usize| (row * heads + head) * stride * dim;
+                        match *step {
+                            Move::Copy { from, to } => {
+                                let first = self.lineage.shared(from, to).min(columns) * dim;
+                                data.copy_within(base(from) + first..base(from) + columns * dim, base(to) + first);
+                            }
+                            Move::Save { row } => {
+                                if head == 0 {
+                                    aside.clear();
+                                }
+                                aside.extend_from_slice(&data[base(row)..][..columns * dim]);
+                            }
+                            Move::Restore { from, to } => {
+                                let first = self.lineage.shared(from, to).min(columns) * dim;
+                                let source = &aside[head * columns * dim..][..columns * dim];
+                                data[base(to) + first..][..columns * dim - first].copy_from_slice(&source[first..]);
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    }
+
+    /// What `row` holds from column `len` on will be written anew.
+    pub fn crop(&mut self, row: usize, len: usize) {
+        self.lineage.crop(row, len);
     }
 
     /// A copy of some rows, with the same stride.
@@ -164,26 +217,21 @@ impl KvCache {
     ///
     /// When the memory is refused.
     pub fn rebuild(&mut self, plans: &[RowPlan<'_>], stride: usize) -> Result<()> {
-        *self = self.built(plans, stride)?;
+        let columns = plans.iter().map(RowPlan::kept).max().unwrap_or(0);
+        let stride = stride.max(columns);
+        // Slot by slot, so that only one of them is there twice.
+        for slot in &mut self.slots {
+            *slot = slot.built(plans, stride)?;
+        }
+        (self.rows, self.columns, self.lineage) = (plans.len(), columns, Lineage::new(plans.len()));
         Ok(())
     }
 
     fn built(&self, plans: &[RowPlan<'_>], stride: usize) -> Result<KvCache> {
         let columns = plans.iter().map(RowPlan::kept).max().unwrap_or(0);
         let stride = stride.max(columns);
-        let mut slots = Vec::with_capacity(self.slots.len());
-        for slot in &self.slots {
-            let data = match &slot.data {
-                KvData::F32(data) => KvData::F32(rebuild(data, slot, plans, stride)?),
-                KvData::F16(data) => KvData::F16(rebuild(data, slot, plans, stride)?),
-            };
-            let spare = match slot.spare {
-                KvData::F32(_) => KvData::F32(Vec::new()),
-                KvData::F16(_) => KvData::F16(Vec::new()),
-            };
-            slots.push(KvSlot { heads: slot.heads, head_dim: slot.head_dim, stride, data, spare });
-        }
-        Ok(KvCache { rows: plans.len(), columns, slots })
+        let slots = self.slots.iter().map(|slot| slot.built(plans, stride)).collect::<Result<_>>()?;
+        Ok(KvCache { rows: plans.len(), columns, slots, lineage: Lineage::new(plans.len()) })
     }
 
     fn keep_all(&self) -> Vec<RowPlan<'static>> {
@@ -197,6 +245,14 @@ impl KvCache {
 }
 
 impl KvSlot {
+    fn built(&self, plans: &[RowPlan<'_>], stride: usize) -> Result<KvSlot> {
+        let (data, spare) = match &self.data {
+            KvData::F32(data) => (KvData::F32(rebuild(data, self, plans, stride)?), KvData::F32(Vec::new())),
+            KvData::F16(data) => (KvData::F16(rebuild(data, self, plans, stride)?), KvData::F16(Vec::new())),
+        };
+        Ok(KvSlot { heads: self.heads, head_dim: self.head_dim, stride, data, spare })
+    }
+
     /// Elements of the buffer when every allocated column exists.
     pub fn full_len(&self, rows: usize) -> usize {
         rows * self.heads * self.stride * self.head_dim

@@ -4,5 +4,6 @@ pub mod append;
 pub mod grow;
 pub mod in_place;
 pub mod kv;
+pub mod lineage;
 pub mod none;
 pub mod runner;
