@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::build;
 use crate::config::Settings;
-use crate::decode::{self, Beams, Clock, Guidance, KeptSession, Prompt, Single, Writing};
+use crate::decode::{self, Beams, Clock, CustomGenerate, Guidance, KeptSession, Prepared, Prompt, Single, Writing};
 use crate::error::{Error, Result};
 use crate::model::{Model, SessionOptions};
 use crate::output::{Output, PromptOutput};
@@ -14,6 +14,7 @@ use crate::processor::{PrefixConstrained, Processor};
 use crate::rng::Rng;
 use crate::stop::{AnyOf, Criterion};
 use crate::stream::TokenSink;
+use crate::sync::Peers;
 use crate::token::TokenId;
 use crate::vocabulary::Vocabulary;
 
@@ -58,6 +59,10 @@ pub struct Request<'a> {
     pub vocabulary: Option<Arc<dyn Vocabulary>>,
     /// Is told every token when it is final.
     pub sink: Option<&'a mut dyn TokenSink>,
+    /// The caller's own decoding loop, in the place of the one that the settings choose.
+    pub custom_generate: Option<Box<dyn CustomGenerate>>,
+    /// Other processes that step together with this one (Python's `synced_gpus`).
+    pub peers: Option<Box<dyn Peers>>,
 }
 
 impl<'a> Request<'a> {
@@ -75,6 +80,8 @@ impl<'a> Request<'a> {
             criteria: Vec::new(),
             vocabulary: None,
             sink: None,
+            custom_generate: None,
+            peers: None,
         }
     }
 
@@ -153,6 +160,24 @@ impl<'a> Request<'a> {
         self.sink = Some(sink);
         self
     }
+
+    /// Sets [`custom_generate`](Request::custom_generate).
+    #[must_use]
+    pub fn custom_generate(
+        mut self,
+        decoding: impl FnMut(&mut Prepared<'_, '_>) -> Result<Vec<PromptOutput>> + Send + 'static,
+    ) -> Self {
+        self.custom_generate = Some(Box::new(decoding));
+        self
+    }
+
+    /// Sets [`peers`](Request::peers).
+    #[must_use]
+    #[doc(alias = "synced_gpus")]
+    pub fn peers(mut self, peers: impl Peers + 'static) -> Self {
+        self.peers = Some(Box::new(peers));
+        self
+    }
 }
 
 /// Writes every prompt's sequences.
@@ -187,7 +212,20 @@ pub fn generate_kept(model: &dyn Model, kept: &mut Option<KeptSession>, request:
     run(model, Some(kept), request)
 }
 
-fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Request<'_>) -> Result<Output> {
+fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, mut request: Request<'_>) -> Result<Output> {
+    let mut clock = Clock::start(request.peers.take());
+    let output = written(model, kept, request, &mut clock);
+    // Also after an error: the other processes wait for this one's steps.
+    clock.wait_for_peers(model)?;
+    output
+}
+
+fn written(
+    model: &dyn Model,
+    kept: Option<&mut Option<KeptSession>>,
+    request: Request<'_>,
+    clock: &mut Clock,
+) -> Result<Output> {
     let Request {
         prompts,
         settings,
@@ -200,6 +238,8 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
         criteria,
         vocabulary,
         sink,
+        custom_generate,
+        peers: _,
     } = request;
 
     // 1. Prompts: checked before anything is opened. (decode/prompts.rs)
@@ -214,7 +254,7 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
     // 3. A session with one row per prompt, kept or fresh, and one of guidance. (model.rs, decode/resume.rs,
     // decode/guidance.rs)
     let guidance = Guidance::open(model, &settings, &prompts, negative_prompts)?;
-    let mut clock = Clock::start();
+    clock.restart();
     let (before, slot) = kept.map(|slot| (slot.take(), slot)).unzip();
     let options = SessionOptions { rows: prompts.len(), capacity: capacity(&prompts) };
     let (mut session, held) = decode::resume(model, before.flatten(), &prompts, &options)?;
@@ -226,20 +266,36 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
     let rng = |prompt, sequence| Rng::for_row(seed, first_row.wrapping_add(prompt), sequence);
     let vocab = model.vocab_size();
     let (settings, rules, criteria) = (&settings, &mut rules, &mut criteria);
-    let written = if settings.beams.num_beams > 1 {
+    // What a caller's loop left in the session is unknown.
+    let slot = slot.filter(|_| custom_generate.is_none());
+    let one_row = settings.beams.num_beams == 1;
+    let written = if let Some(mut custom) = custom_generate {
+        let (session, kept, rng) = (session.as_mut(), held, &rng);
+        let mut prepared =
+            Prepared { settings, session, prompts: &prompts, kept, rules, criteria, sink, guidance, clock, vocab, rng };
+        let outputs = custom.generate(&mut prepared)?;
+        if outputs.len() != prompts.len() {
+            return Err(Error::invalid_input(format!(
+                "custom_generate returned {} outputs for {} prompts; return one for each",
+                outputs.len(),
+                prompts.len()
+            )));
+        }
+        outputs
+    } else if settings.beams.num_beams > 1 {
         let mut decoding = Beams { settings, rules, criteria, sink, guidance, vocab, logprobs, first_row };
-        decoding.run(session.as_mut(), &prompts, held, |prompt| rng(prompt, 0), &mut clock)?
+        decoding.run(session.as_mut(), &prompts, held, |prompt| rng(prompt, 0), clock)?
     } else {
         let rows = rows(&prompts, settings, logprobs, rng);
         let mut decoding = Single { settings, rules, criteria, sink, guidance, vocab };
-        by_prompt(decoding.run(session.as_mut(), &prompts, held, rows, &mut clock)?, prompts.len())
+        by_prompt(decoding.run(session.as_mut(), &prompts, held, rows, clock)?, prompts.len())
     };
 
     // 9. What was written, per prompt. (output.rs)
     let sequences = || written.iter().flat_map(|prompt| &prompt.sequences);
     let timing = clock.timing(sequences().map(|sequence| sequence.ids.len()).sum());
     if let (Some(slot), Some(prompt), Some(sequence)) = (slot, prompts.first(), sequences().next()) {
-        *slot = decode::keep(session, &prompt.ids, &sequence.ids, settings.beams.num_beams > 1)?;
+        *slot = decode::keep(session, &prompt.ids, &sequence.ids, one_row)?;
     }
     Ok(Output { prompts: written, timing, warnings })
 }

@@ -17,6 +17,7 @@ pub mod row;
 pub mod select;
 pub mod stop;
 pub mod stream;
+pub mod sync;
 pub mod token;
 pub mod vocabulary;
 
@@ -28,5 +29,6 @@ pub use logits::Logits;
 pub use model::{Keep, Model, RowInput, Session, SessionOptions};
 pub use output::{Output, PromptOutput, Sequence, Timing};
 pub use row::Row;
+pub use sync::Peers;
 pub use token::TokenId;
 pub use vocabulary::{TextUnit, Vocabulary};

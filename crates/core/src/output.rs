@@ -45,6 +45,13 @@ pub struct Sequence {
     pub logits: Option<Vec<Vec<f32>>>,
 }
 
+impl Sequence {
+    /// New tokens and why they ended, nothing else.
+    pub fn new(ids: Vec<TokenId>, finish: FinishReason) -> Self {
+        Sequence { ids, finish, score: None, beam_indices: None, logprobs: None, scores: None, logits: None }
+    }
+}
+
 /// Where the time of a generation went.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Timing {

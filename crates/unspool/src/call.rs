@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 use unspool_core::config::GenerationConfig;
+use unspool_core::decode::{CustomGenerate, Prepared};
 use unspool_core::processor::{PrefixConstrained, Processor};
 use unspool_core::stop::Criterion;
-use unspool_core::{Result, TokenId};
+use unspool_core::{Peers, PromptOutput, Result, TokenId};
 use unspool_tasks::Shown;
 
 /// The settings of one call. They stand above the model's own and the defaults.
@@ -92,6 +93,10 @@ pub struct Own {
     pub prefix: Option<PrefixConstrained>,
     /// Criteria that end rows.
     pub criteria: Vec<Box<dyn Criterion>>,
+    /// A decoding loop in the place of the built ones.
+    pub custom_generate: Option<Box<dyn CustomGenerate>>,
+    /// Other processes that step together with this one (Python's `synced_gpus`).
+    pub peers: Option<Box<dyn Peers>>,
 }
 
 impl Own {
@@ -123,6 +128,24 @@ impl Own {
     #[doc(alias = "stopping_criteria")]
     pub fn criterion(mut self, criterion: impl Criterion + 'static) -> Self {
         self.criteria.push(Box::new(criterion));
+        self
+    }
+
+    /// Decodes with the caller's own loop; see [`CustomGenerate`].
+    #[must_use]
+    pub fn custom_generate(
+        mut self,
+        decoding: impl FnMut(&mut Prepared<'_, '_>) -> Result<Vec<PromptOutput>> + Send + 'static,
+    ) -> Self {
+        self.custom_generate = Some(Box::new(decoding));
+        self
+    }
+
+    /// Steps together with other processes; see [`Peers`].
+    #[must_use]
+    #[doc(alias = "synced_gpus")]
+    pub fn peers(mut self, peers: impl Peers + 'static) -> Self {
+        self.peers = Some(Box::new(peers));
         self
     }
 }

@@ -49,10 +49,13 @@ pub use prompt::{Prompt, Prompts};
 pub use text::TextSink;
 
 pub use unspool_core::config::{self, GenerationConfig};
+pub use unspool_core::decode::{CustomGenerate, Prepared};
+pub use unspool_core::select;
 pub use unspool_core::stop::{self, FinishReason};
 pub use unspool_core::stream::{self, Flow, TokenEvent, TokenSink};
 pub use unspool_core::{
-    Error, ErrorKind, Model, PromptOutput, Result, Row, Sequence, Session, Settings, Timing, TokenId, processor,
+    Error, ErrorKind, Keep, Logits, Model, Peers, PromptOutput, Result, Row, RowInput, Sequence, Session, Settings,
+    Timing, TokenId, processor,
 };
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
 pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};

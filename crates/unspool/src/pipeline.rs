@@ -313,6 +313,8 @@ impl Pipeline {
         request.processors = own.processors;
         request.prefix = own.prefix;
         request.criteria = own.criteria;
+        request.custom_generate = own.custom_generate;
+        request.peers = own.peers;
         request.vocabulary =
             self.tokenizer.as_ref().ok().map(|tokenizer| Arc::new(tokenizer.clone()) as Arc<dyn Vocabulary>);
         request.sink = sink;

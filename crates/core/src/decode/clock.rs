@@ -4,22 +4,37 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::logits::Logits;
-use crate::model::{Keep, RowInput, Session};
+use crate::model::{Keep, Model, RowInput, Session};
 use crate::output::Timing;
+use crate::sync::{Peers, wait_for};
 
-/// Counts where the time goes.
-#[derive(Debug)]
+/// Counts where the time goes, and keeps step with other processes.
 pub(crate) struct Clock {
     start: Instant,
     prompt: Option<Duration>,
     model: Duration,
     prompt_tokens: usize,
+    peers: Option<Box<dyn Peers>>,
 }
 
 impl Clock {
     /// Starts now.
-    pub(crate) fn start() -> Self {
-        Clock { start: Instant::now(), prompt: None, model: Duration::ZERO, prompt_tokens: 0 }
+    pub(crate) fn start(peers: Option<Box<dyn Peers>>) -> Self {
+        Clock { start: Instant::now(), prompt: None, model: Duration::ZERO, prompt_tokens: 0, peers }
+    }
+
+    /// Starts anew: what was before is not counted.
+    pub(crate) fn restart(&mut self) {
+        self.start = Instant::now();
+    }
+
+    /// Keeps stepping until the other processes are done too.
+    ///
+    /// # Errors
+    ///
+    /// Those of the model and of the other processes.
+    pub(crate) fn wait_for_peers(&mut self, model: &dyn Model) -> Result<()> {
+        self.peers.as_deref_mut().map_or(Ok(()), |peers| wait_for(peers, model))
     }
 
     /// Runs one step, `[kept, vocab] f32`.
@@ -33,6 +48,9 @@ impl Clock {
         rows: &[RowInput<'_>],
         vocab: usize,
     ) -> Result<Logits<'s>> {
+        if let Some(peers) = &mut self.peers {
+            peers.any_running(true)?;
+        }
         let begin = Instant::now();
         let logits = session.step(rows)?;
         self.model += begin.elapsed();

@@ -2,6 +2,7 @@
 
 mod beam;
 mod clock;
+mod custom;
 mod guidance;
 pub mod prefill;
 mod prompts;
@@ -9,6 +10,7 @@ pub mod resume;
 mod single;
 mod writing;
 
+pub use custom::{CustomGenerate, Prepared};
 pub use prefill::chunks;
 pub use resume::KeptSession;
 

@@ -27,8 +27,8 @@ impl KeptSession {
     }
 }
 
-/// Keeps a session after a generation from `prompt` that wrote `new`. Beams hold other tokens than those written, so of
-/// them only the prompt is kept.
+/// Keeps a session after a generation from `prompt` that wrote `new`. Unless `one_row` wrote
+/// them, as without beams, the session holds other tokens too, and only the prompt is kept.
 ///
 /// # Errors
 ///
@@ -37,9 +37,9 @@ pub(crate) fn keep(
     mut session: Box<dyn Session>,
     prompt: &[TokenId],
     new: &[TokenId],
-    beams: bool,
+    one_row: bool,
 ) -> Result<Option<KeptSession>> {
-    if !beams {
+    if one_row {
         return Ok(Some(KeptSession::new(session, [prompt, new].concat())));
     }
     if !session.can_crop() {
