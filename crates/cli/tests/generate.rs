@@ -22,6 +22,49 @@ fn reads_the_prompt_from_standard_input() {
 }
 
 #[test]
+fn the_pieces_of_a_stream_are_the_same_text_and_the_prompt_comes_first_when_asked_for() {
+    let told = |extra: &[&str]| generate("gpt2", &[&[RIVER, "--max-new-tokens", "12"][..], extra].concat()).fine();
+    assert_eq!(told(&["--stream", "word"]), format!("{AFTER}\n"));
+    assert_eq!(told(&["--stream", "word", "--show-prompt"]), format!("{RIVER}{AFTER}\n"));
+    assert_eq!(told(&["--show-prompt"]), format!("{RIVER}{AFTER}\n"));
+}
+
+#[test]
+fn texts_have_the_default_length_of_pipelines_and_ids_that_of_generate() {
+    let written = |prompt: &[&str]| {
+        let out = generate("llama", &[prompt, &["--json", "--eos-token-id", "None"]].concat()).fine();
+        json_lines(&out)[0]["sequences"][0]["ids"].as_array().unwrap().len()
+    };
+    assert_eq!(written(&["--ids", "[1,2]"]), 20);
+    // 256 would go beyond the model's last position.
+    assert!(written(&["the river"]) > 200);
+    assert_eq!(written(&["the river", "--max-length", "20"]), 20 - 6);
+}
+
+#[test]
+fn a_prompt_that_ends_with_padding_is_warned_about_once() {
+    let arguments =
+        ["--ids", "[[5,6],[7,0],[8,0]]", "--max-new-tokens", "2", "--batch-size", "2", "--pad-token-id", "0"];
+    for form in [&[][..], &["--json"]] {
+        let ran = generate("llama", &[&arguments[..], form].concat());
+        assert_eq!(ran.err.matches("warning: prompt 1 ends with the padding token 0").count(), 1, "{}", ran.err);
+        ran.fine();
+    }
+}
+
+#[test]
+fn token_healing_rewrites_the_end_of_a_prompt() {
+    let told = |extra: &[&str]| {
+        let arguments = ["old h", "--max-new-tokens", "1", "--json"];
+        json_lines(&generate("llama", &[&arguments[..], extra].concat()).fine())[0]["prompt_ids"].clone()
+    };
+    assert_eq!(told(&[]), json!([1, 285, 273, 270, 291, 266]));
+    assert_eq!(told(&["--token-healing"]), json!([0, 285, 273, 270, 291, 288]));
+    let error = generate("gpt2", &["old h", "--token-healing"]).failed(1);
+    assert!(error.contains("pad_token"), "{error}");
+}
+
+#[test]
 fn several_prompts_are_told_in_order_and_each_equals_the_prompt_alone() {
     let both = generate("llama", &["the old house", "she read", "--max-new-tokens", "6"]).fine();
     let alone = |prompt| generate("llama", &[prompt, "--max-new-tokens", "6"]).fine();

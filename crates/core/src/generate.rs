@@ -198,14 +198,15 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
         prefix,
         criteria,
         vocabulary,
-        sink,
+        mut sink,
     } = request;
 
     // 1. Prompts: checked before anything is opened. (decode/prompts.rs)
     let prompts = decode::check(&prompts, &settings, model)?;
 
     // 2. Rules that change scores and criteria that end rows, in Python's order. (build/, processor/, stop/)
-    let (mut rules, warnings) = build::processors(&settings, model.vocab_size(), prefix, processors)?;
+    let (mut rules, mut warnings) = build::processors(&settings, model.vocab_size(), prefix, processors)?;
+    warnings.extend(decode::right_padding(&prompts, &settings));
     let mut in_order = build::criteria(&settings, vocabulary)?;
     in_order.extend(criteria);
     let mut criteria = AnyOf::new(in_order);
@@ -224,6 +225,9 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
     let rows = rows(&prompts, &settings, logprobs, |prompt, sequence| {
         Rng::for_row(seed, first_row.wrapping_add(prompt), sequence)
     });
+    if let Some(sink) = &mut sink {
+        rows.iter().for_each(|row| sink.begin(row.row, &row.ids));
+    }
     let mut decoding = Single {
         settings: &settings,
         rules: &mut rules,

@@ -13,7 +13,7 @@ pub use resume::KeptSession;
 
 pub(crate) use clock::Clock;
 pub(crate) use guidance::Guidance;
-pub(crate) use prompts::{Prompt, check};
+pub(crate) use prompts::{Prompt, check, right_padding};
 pub(crate) use resume::resume;
 pub(crate) use single::Single;
 pub(crate) use writing::Writing;
