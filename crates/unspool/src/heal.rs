@@ -22,19 +22,17 @@ impl Pipeline {
         seed: u64,
     ) -> Result<(Vec<Vec<TokenId>>, Vec<String>)> {
         let tokenizer = self.tokenizer()?;
-        let mut warnings = Vec::new();
-        let mut heal = |(index, ids): (usize, Vec<TokenId>)| -> Result<Vec<TokenId>> {
-            let mut healing = tokenizer.heal(&ids)?;
+        let (mut healed, mut warnings) = (Vec::with_capacity(prompts.len()), Vec::new());
+        for (index, ids) in prompts.into_iter().enumerate() {
+            let place = |error: Error| error.at(format!("prompt {index}"));
+            let mut healing = tokenizer.heal(&ids).map_err(place)?;
             warnings.extend(healing.warning.map(|warning| format!("prompt {index}: {warning}")));
             if let (Some(choice), Some(last)) = (healing.choice, healing.ids.last_mut()) {
-                *last = self.choose(choice, first_prompt.wrapping_add(index), seed)?;
+                *last = self.choose(choice, first_prompt.wrapping_add(index), seed).map_err(place)?;
             }
-            Ok(healing.ids)
-        };
-        let place = |index| move |error: Error| error.at(format!("prompt {index}"));
-        let numbered = prompts.into_iter().enumerate();
-        let healed: Result<Vec<_>> = numbered.map(|(index, ids)| heal((index, ids)).map_err(place(index))).collect();
-        Ok((healed?, warnings))
+            healed.push(healing.ids);
+        }
+        Ok((healed, warnings))
     }
 
     /// One token, under the model's own settings and the bias; those of the call come later, as in Python.
