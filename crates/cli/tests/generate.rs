@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::path::PathBuf;
+
 use common::{command, generate, json_lines, model, unspool, with_input};
 use serde_json::{Value, json};
 
@@ -221,6 +223,39 @@ fn a_file_of_prompts_becomes_a_file_of_results() {
     assert!(error.contains("delete it"), "{error}");
     let error = generate("gpt2", &["--prompts", prompts, "--out", "/no/such/folder/out.jsonl"]).failed(1);
     assert!(error.contains("/no/such/folder"), "{error}");
+}
+
+#[test]
+fn a_cut_run_with_healed_prompts_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (prompts, out) = (folder.path().join("in.jsonl"), folder.path().join("out.jsonl"));
+    let (prompts, out) = (prompts.to_str().unwrap(), out.to_str().unwrap());
+    std::fs::write(prompts, "\"old h\"\n\"in the\"\n").unwrap();
+    let run = ["--prompts", prompts, "--out", out, "--max-new-tokens", "2", "--batch-size", "1", "--token-healing"];
+    generate("llama", &run).fine();
+    let whole = std::fs::read_to_string(out).unwrap();
+    let without_times = |text: &str| -> Vec<Value> {
+        let lines = json_lines(text);
+        lines.into_iter().map(|line| json!([line["index"], line["prompt_ids"], line["sequences"]])).collect()
+    };
+    // The run was cut behind its first line.
+    let first_end = whole.find('\n').unwrap() + 1;
+    let cut = |description: &str| {
+        std::fs::write(format!("{out}.part"), &whole[..first_end]).unwrap();
+        std::fs::write(format!("{out}.part.run"), description).unwrap();
+    };
+    let described = |ids: Value| {
+        json!({"model": PathBuf::from(model("llama")).canonicalize().unwrap().to_string_lossy(), "dtype": null,
+            "engine": "rten", "weights": "keep", "seed": null, "logprobs": false, "negative": [],
+            "settings": {"max_new_tokens": 2, "token_healing": true}, "texts": true, "healed_from": ids})
+        .to_string()
+    };
+    cut(&described(json!([[1, 285, 273, 270, 291, 266], [1, 285, 292, 287, 266, 263]])));
+    generate("llama", &run).fine();
+    assert_eq!(without_times(&std::fs::read_to_string(out).unwrap()), without_times(&whole));
+    cut(&described(json!([[1, 285, 273, 270, 291, 266], [1, 285, 292]])));
+    let error = generate("llama", &run).failed(1);
+    assert!(error.contains("other prompts"), "{error}");
 }
 
 #[cfg(unix)]

@@ -206,7 +206,7 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
 
     // 2. Rules that change scores and criteria that end rows, in Python's order. (build/, processor/, stop/)
     let (mut rules, mut warnings) = build::processors(&settings, model.vocab_size(), prefix, processors)?;
-    warnings.extend(decode::right_padding(&prompts, &settings));
+    warnings.extend(decode::right_padding(&prompts, &settings, first_row));
     let mut in_order = build::criteria(&settings, vocabulary)?;
     in_order.extend(criteria);
     let mut criteria = AnyOf::new(in_order);

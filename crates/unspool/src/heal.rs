@@ -9,8 +9,8 @@ use unspool_tasks::HealingChoice;
 use crate::pipeline::Pipeline;
 
 impl Pipeline {
-    /// The prompts with their last tokens chosen again, and one line for each that had to stay as it was. `first_prompt` and
-    /// `seed` matter only where the model's own settings draw.
+    /// The prompts with their last tokens chosen again, and one line for each that had to stay as it was. `first_prompt` is
+    /// the index of the first one in the whole; `seed` matters only where the model's own settings draw.
     ///
     /// # Errors
     ///
@@ -26,9 +26,10 @@ impl Pipeline {
         for (index, ids) in prompts.into_iter().enumerate() {
             let place = |error: Error| error.at(format!("prompt {index}"));
             let mut healing = tokenizer.heal(&ids).map_err(place)?;
-            warnings.extend(healing.warning.map(|warning| format!("prompt {index}: {warning}")));
+            let number = first_prompt.wrapping_add(index);
+            warnings.extend(healing.warning.map(|warning| format!("prompt {number}: {warning}")));
             if let (Some(choice), Some(last)) = (healing.choice, healing.ids.last_mut()) {
-                *last = self.choose(choice, first_prompt.wrapping_add(index), seed).map_err(place)?;
+                *last = self.choose(choice, number, seed).map_err(place)?;
             }
             healed.push(healing.ids);
         }

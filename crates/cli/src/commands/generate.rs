@@ -13,7 +13,7 @@ use super::notice;
 use crate::args::fields;
 use crate::args::model::ModelArgs;
 use crate::args::prompts::PromptArgs;
-use crate::batch::results::{Results, earlier_run, place};
+use crate::batch::results::{HEALED_FROM, Results, earlier_run, place};
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
 use crate::print::json::{Answer, line};
@@ -97,6 +97,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
                 "logprobs": work.call.logprobs,
                 "negative": work.negative,
                 "settings": work.call.config.to_json(),
+                "texts": prompt_args.ids.is_none(),
+                HEALED_FROM: settings.token_healing.then_some(&work.ids),
             });
             work.to_file(target, &run)
         }

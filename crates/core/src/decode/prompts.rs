@@ -61,13 +61,15 @@ pub(crate) fn check<'a>(
 
 /// Python's warning about prompts that seem padded on the right: one of several ends with the padding token. Nothing is
 /// hidden from the model here, so such a token counts as a token of the prompt, as it does in Python without a mask.
+/// `first` is the index of the first prompt in the whole.
 #[doc(alias = "right-padding was detected")]
-pub(crate) fn right_padding(prompts: &[Prompt<'_>], settings: &Settings) -> Option<String> {
+pub(crate) fn right_padding(prompts: &[Prompt<'_>], settings: &Settings, first: usize) -> Option<String> {
     let pad = settings.pad_token_id?;
     let padded = prompts.iter().position(|prompt| prompt.ids.last() == Some(&pad)).filter(|_| prompts.len() > 1)?;
     Some(format!(
-        "prompt {padded} ends with the padding token {pad}, which counts as a part of it; give prompts of any lengths \
-         without padding"
+        "prompt {} ends with the padding token {pad}, which counts as a part of it; give prompts of any lengths without \
+         padding",
+        first.saturating_add(padded)
     ))
 }
 
