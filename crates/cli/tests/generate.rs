@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::path::PathBuf;
+
 use common::{command, generate, json_lines, model, unspool, with_input};
 use serde_json::{Value, json};
 
@@ -19,6 +21,49 @@ fn reads_the_prompt_from_standard_input() {
     let model = model("gpt2");
     let arguments = ["generate", &model, "-", "--engine", "rten", "--max-new-tokens", "12"];
     assert_eq!(with_input(&arguments, format!("{RIVER}\n").as_bytes()).fine(), format!("{AFTER}\n"));
+}
+
+#[test]
+fn the_pieces_of_a_stream_are_the_same_text_and_the_prompt_comes_first_when_asked_for() {
+    let told = |extra: &[&str]| generate("gpt2", &[&[RIVER, "--max-new-tokens", "12"][..], extra].concat()).fine();
+    assert_eq!(told(&["--stream", "word"]), format!("{AFTER}\n"));
+    assert_eq!(told(&["--stream", "word", "--show-prompt"]), format!("{RIVER}{AFTER}\n"));
+    assert_eq!(told(&["--show-prompt"]), format!("{RIVER}{AFTER}\n"));
+}
+
+#[test]
+fn texts_have_the_default_length_of_pipelines_and_ids_that_of_generate() {
+    let written = |prompt: &[&str]| {
+        let out = generate("llama", &[prompt, &["--json", "--eos-token-id", "None"]].concat()).fine();
+        json_lines(&out)[0]["sequences"][0]["ids"].as_array().unwrap().len()
+    };
+    assert_eq!(written(&["--ids", "[1,2]"]), 20);
+    // 256 would go beyond the model's last position.
+    assert!(written(&["the river"]) > 200);
+    assert_eq!(written(&["the river", "--max-length", "20"]), 20 - 6);
+}
+
+#[test]
+fn a_prompt_that_ends_with_padding_is_warned_about_once() {
+    let arguments =
+        ["--ids", "[[5,6],[7,0],[8,0]]", "--max-new-tokens", "2", "--batch-size", "2", "--pad-token-id", "0"];
+    for form in [&[][..], &["--json"]] {
+        let ran = generate("llama", &[&arguments[..], form].concat());
+        assert_eq!(ran.err.matches("warning: prompt 1 ends with the padding token 0").count(), 1, "{}", ran.err);
+        ran.fine();
+    }
+}
+
+#[test]
+fn token_healing_rewrites_the_end_of_a_prompt() {
+    let told = |extra: &[&str]| {
+        let arguments = ["old h", "--max-new-tokens", "1", "--json"];
+        json_lines(&generate("llama", &[&arguments[..], extra].concat()).fine())[0]["prompt_ids"].clone()
+    };
+    assert_eq!(told(&[]), json!([1, 285, 273, 270, 291, 266]));
+    assert_eq!(told(&["--token-healing"]), json!([0, 285, 273, 270, 291, 288]));
+    let error = generate("gpt2", &["old h", "--token-healing"]).failed(1);
+    assert!(error.contains("pad_token"), "{error}");
 }
 
 #[test]
@@ -178,6 +223,39 @@ fn a_file_of_prompts_becomes_a_file_of_results() {
     assert!(error.contains("delete it"), "{error}");
     let error = generate("gpt2", &["--prompts", prompts, "--out", "/no/such/folder/out.jsonl"]).failed(1);
     assert!(error.contains("/no/such/folder"), "{error}");
+}
+
+#[test]
+fn a_cut_run_with_healed_prompts_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (prompts, out) = (folder.path().join("in.jsonl"), folder.path().join("out.jsonl"));
+    let (prompts, out) = (prompts.to_str().unwrap(), out.to_str().unwrap());
+    std::fs::write(prompts, "\"old h\"\n\"in the\"\n").unwrap();
+    let run = ["--prompts", prompts, "--out", out, "--max-new-tokens", "2", "--batch-size", "1", "--token-healing"];
+    generate("llama", &run).fine();
+    let whole = std::fs::read_to_string(out).unwrap();
+    let without_times = |text: &str| -> Vec<Value> {
+        let lines = json_lines(text);
+        lines.into_iter().map(|line| json!([line["index"], line["prompt_ids"], line["sequences"]])).collect()
+    };
+    // The run was cut behind its first line.
+    let first_end = whole.find('\n').unwrap() + 1;
+    let cut = |description: &str| {
+        std::fs::write(format!("{out}.part"), &whole[..first_end]).unwrap();
+        std::fs::write(format!("{out}.part.run"), description).unwrap();
+    };
+    let described = |ids: Value| {
+        json!({"model": PathBuf::from(model("llama")).canonicalize().unwrap().to_string_lossy(), "dtype": null,
+            "engine": "rten", "weights": "keep", "seed": null, "logprobs": false, "negative": [],
+            "settings": {"max_new_tokens": 2, "token_healing": true}, "texts": true, "healed_from": ids})
+        .to_string()
+    };
+    cut(&described(json!([[1, 285, 273, 270, 291, 266], [1, 285, 292, 287, 266, 263]])));
+    generate("llama", &run).fine();
+    assert_eq!(without_times(&std::fs::read_to_string(out).unwrap()), without_times(&whole));
+    cut(&described(json!([[1, 285, 273, 270, 291, 266], [1, 285, 292]])));
+    let error = generate("llama", &run).failed(1);
+    assert!(error.contains("other prompts"), "{error}");
 }
 
 #[cfg(unix)]

@@ -31,6 +31,7 @@ fn inspect_tells_the_graph_and_where_settings_come_from() {
     }
     let json = unspool(&["inspect", &model, "--engine", "rten", "--json", "--tokens", "100"]).fine();
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value["settings"]["max_new_tokens"], serde_json::json!({"value": 256, "source": "pipeline"}));
     assert_eq!(value["memory"]["tokens"], 100);
     // 2 layers, keys and values, 2 heads of 16 numbers of 4 bytes
     assert_eq!(value["memory"]["cache_bytes"], 100 * 2 * 2 * 2 * 16 * 4);

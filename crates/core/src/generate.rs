@@ -237,7 +237,7 @@ fn written(
         prefix,
         criteria,
         vocabulary,
-        sink,
+        mut sink,
         custom_generate,
         peers: _,
     } = request;
@@ -246,7 +246,8 @@ fn written(
     let prompts = decode::check(&prompts, &settings, model)?;
 
     // 2. Rules that change scores and criteria that end rows, in Python's order. (build/, processor/, stop/)
-    let (mut rules, warnings) = build::processors(&settings, model.vocab_size(), prefix, processors)?;
+    let (mut rules, mut warnings) = build::processors(&settings, model.vocab_size(), prefix, processors)?;
+    warnings.extend(decode::right_padding(&prompts, &settings, first_row));
     let mut in_order = build::criteria(&settings, vocabulary)?;
     in_order.extend(criteria);
     let mut criteria = AnyOf::new(in_order);
@@ -266,6 +267,13 @@ fn written(
     let rng = |prompt, sequence| Rng::for_row(seed, first_row.wrapping_add(prompt), sequence);
     let vocab = model.vocab_size();
     let (settings, rules, criteria) = (&settings, &mut rules, &mut criteria);
+    if let Some(sink) = &mut sink {
+        for (row, prompt) in
+            prompts.iter().flat_map(|p| std::iter::repeat_n(p, settings.num_return_sequences)).enumerate()
+        {
+            sink.begin(row, &prompt.ids);
+        }
+    }
     // What a caller's loop left in the session is unknown.
     let slot = slot.filter(|_| custom_generate.is_none());
     let one_row = settings.beams.num_beams == 1;

@@ -11,7 +11,8 @@ pub struct Output {
     pub prompts: Vec<PromptOutput>,
     /// Where the time went.
     pub timing: Timing,
-    /// What the caller should know, one line each: a rule of his own that took a built one's place.
+    /// What the caller should know, one line each: a rule of his own that took a built one's place, a prompt that ends
+    /// with padding.
     pub warnings: Vec<String>,
 }
 

@@ -43,6 +43,34 @@ fn a_prompt_that_ends_with_eos_still_gets_a_token() {
 }
 
 #[test]
+fn an_end_token_may_come_first() {
+    let model = ScriptedModel::table(&tables::C);
+    let settings = Settings { eos_token_id: vec![1], ..new_tokens(5) };
+    let output = generate(&model, Request::new(vec![vec![0], vec![1]], settings)).unwrap();
+    assert_eq!(ids(&output), [vec![1], vec![2, 3, 0, 1]]);
+    assert!(output.prompts.iter().all(|prompt| prompt.sequences[0].finish == FinishReason::Eos));
+}
+
+#[test]
+fn prompts_that_end_with_padding_are_told_and_run_as_they_are() {
+    let model = ScriptedModel::table(&tables::C);
+    let warnings = |prompts: Vec<Vec<TokenId>>, pad_token_id| {
+        let settings = Settings { pad_token_id, ..new_tokens(1) };
+        generate(&model, Request::new(prompts, settings)).unwrap().warnings
+    };
+    let told = warnings(vec![vec![1], vec![2, 3, 3]], Some(3));
+    assert!(told.len() == 1 && told[0].starts_with("prompt 1 ends with the padding token 3"), "{told:?}");
+    assert_eq!(model.log().steps()[0], [vec![1], vec![2, 3, 3]]);
+    // As in Python: one prompt alone needs no padding, padding on the left is none of it, and without a padding token
+    // nothing looks like padding.
+    for (prompts, pad) in
+        [(vec![vec![2, 3]], Some(3)), (vec![vec![3, 1], vec![2]], Some(3)), (vec![vec![1], vec![3]], None)]
+    {
+        assert!(warnings(prompts.clone(), pad).is_empty(), "{prompts:?} {pad:?}");
+    }
+}
+
+#[test]
 fn max_length_counts_the_prompt_and_max_new_tokens_does_not() {
     let model = ScriptedModel::table(&tables::C);
     let total = Settings { max_length: MaxLength::Total(8), ..Settings::default() };

@@ -65,6 +65,12 @@ fn no_sequences_or_too_many() {
 }
 
 #[test]
+fn token_healing_without_a_tokenizer() {
+    let settings = Settings { token_healing: true, ..Settings::default() };
+    assert!(refusal(vec![vec![1]], settings).message().starts_with("token_healing"));
+}
+
+#[test]
 fn stop_strings_without_a_vocabulary() {
     let settings = Settings { stop_strings: vec!["end".to_owned()], ..Settings::default() };
     assert!(refusal(vec![vec![1]], settings).message().contains("stop_strings"));

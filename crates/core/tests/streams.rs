@@ -13,12 +13,18 @@ fn settings(count: usize) -> Settings {
 /// Writes down what it is told, and stops `stop.0` after `stop.1` tokens.
 #[derive(Default)]
 struct Diary {
+    begun: Vec<(usize, Vec<TokenId>)>,
     told: Vec<(usize, Result<TokenId, FinishReason>)>,
     logprobs: Vec<Option<f32>>,
     stop: Option<(usize, usize)>,
 }
 
 impl TokenSink for Diary {
+    fn begin(&mut self, row: usize, prompt: &[TokenId]) {
+        assert!(self.told.is_empty(), "prompts come first");
+        self.begun.push((row, prompt.to_vec()));
+    }
+
     fn put(&mut self, event: &TokenEvent) -> Flow {
         self.told.push((event.row, Ok(event.token)));
         self.logprobs.push(event.logprob);
@@ -55,6 +61,7 @@ fn rows_are_numbered_by_prompt_and_sequence() {
     generate(&model, Request::new(vec![vec![0], vec![1]], settings).logprobs(true).sink(&mut diary)).unwrap();
     let tokens: Vec<_> = diary.told.iter().filter(|(_, what)| what.is_ok()).map(|(row, _)| *row).collect();
     assert_eq!(tokens, [0, 1, 2, 3]);
+    assert_eq!(diary.begun, [(0, vec![0]), (1, vec![0]), (2, vec![1]), (3, vec![1])]);
     assert!(diary.logprobs.iter().all(|logprob| (logprob.unwrap() - 0.7f32.ln()).abs() < 1e-6));
 }
 

@@ -8,5 +8,5 @@ pub mod text;
 pub mod tokenizer;
 
 pub use chat::{ChatTemplate, Clock, Message, RenderOptions};
-pub use text::{Pieces, Shown, StopHold};
+pub use text::{Healing, HealingChoice, Pieces, Shown, StopHold, TextStreamer};
 pub use tokenizer::Tokenizer;

@@ -8,6 +8,11 @@ use unspool_core::stop::Criterion;
 use unspool_core::{Peers, PromptOutput, Result, TokenId};
 use unspool_tasks::Shown;
 
+use crate::text::Streaming;
+
+/// New tokens of Python's text pipelines when nobody says a length.
+const PIPELINE_NEW_TOKENS: usize = 256;
+
 /// The settings of one call. They stand above the model's own and the defaults.
 ///
 /// ```
@@ -34,6 +39,32 @@ pub struct Call {
     pub negative_prompts: Vec<Vec<TokenId>>,
     /// Whether texts show the stop string that ended them; Python does.
     pub shown: Shown,
+    /// What a text stream shows, and in which pieces.
+    pub streaming: Streaming,
+    /// How long answers become when nobody says a length.
+    pub default_length: DefaultLength,
+}
+
+/// How many tokens are written when neither the call nor the model's file sets `max_new_tokens` or `max_length`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DefaultLength {
+    /// 20, as in Python's `generate()`; calls that take token ids.
+    #[default]
+    Generate,
+    /// 256, as in Python's `pipeline("text-generation")`; calls that take texts or messages always take this one.
+    Pipeline,
+}
+
+impl DefaultLength {
+    /// The fields that stand below the model's file.
+    pub(crate) fn defaults(self) -> GenerationConfig {
+        let mut defaults = GenerationConfig::new();
+        if self == DefaultLength::Pipeline {
+            // The field exists and takes an integer, so this cannot fail.
+            let _ = defaults.set("max_new_tokens", PIPELINE_NEW_TOKENS.into());
+        }
+        defaults
+    }
 }
 
 impl Call {
@@ -73,6 +104,22 @@ impl Call {
     #[doc(alias = "negative_prompt_ids")]
     pub fn negative_prompts(mut self, negative_prompts: Vec<Vec<TokenId>>) -> Self {
         self.negative_prompts = negative_prompts;
+        self
+    }
+
+    /// Sets [`default_length`](Call::default_length) as the calls that take texts do: to ask
+    /// [`settings`](crate::Pipeline::settings) or [`resolve`](crate::Pipeline::resolve) about such a call, or to have its
+    /// length with token ids.
+    #[must_use]
+    pub fn for_texts(mut self) -> Self {
+        self.default_length = DefaultLength::Pipeline;
+        self
+    }
+
+    /// Sets [`streaming`](Call::streaming).
+    #[must_use]
+    pub fn streaming(mut self, streaming: Streaming) -> Self {
+        self.streaming = streaming;
         self
     }
 

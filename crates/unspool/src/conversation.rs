@@ -57,7 +57,7 @@ pub struct Turn {
 impl Pipeline {
     /// Begins a conversation with the model's chat template.
     pub fn conversation(&self, call: Call) -> Conversation<'_> {
-        let call = Call { shown: Shown::Cut, ..call };
+        let call = Call { shown: Shown::Cut, ..call.for_texts() };
         Conversation { pipeline: self, messages: Vec::new(), call, kept: None, told: Told::default() }
     }
 }
@@ -125,7 +125,8 @@ impl<'p> Conversation<'p> {
         let text = self.pipeline.render(&self.messages)?;
         let prompt = self.tokens(&text)?;
         let stop_strings = settings.stop_strings.clone();
-        let mut streamed = Streamed::new(self.pipeline.tokenizer()?, &stop_strings, self.call.shown, sink);
+        let Call { shown, streaming, .. } = self.call;
+        let mut streamed = Streamed::new(self.pipeline.tokenizer()?, &stop_strings, shown, streaming, sink);
         let (request, _) =
             self.pipeline.request(vec![prompt.clone()], settings, &self.call, Own::default(), Some(&mut streamed));
         let output = generate_kept(self.pipeline.model(), &mut self.kept, request)?;

@@ -35,18 +35,21 @@
 pub mod cache;
 pub mod call;
 pub mod conversation;
+pub mod events;
+mod heal;
 pub mod open;
 pub mod pipeline;
 pub mod prompt;
 pub mod text;
 
 pub use cache::cache_folder;
-pub use call::{Call, Own, random_seed};
+pub use call::{Call, DefaultLength, Own, random_seed};
 pub use conversation::{Conversation, Turn};
+pub use events::{TextEvent, TextEvents, TextStream};
 pub use open::OpenOptions;
 pub use pipeline::{Answer, Answers, Pipeline};
 pub use prompt::{Prompt, Prompts};
-pub use text::TextSink;
+pub use text::{StreamBy, Streaming, TextSink};
 
 pub use unspool_core::config::{self, GenerationConfig};
 pub use unspool_core::decode::{CustomGenerate, Prepared};
@@ -59,7 +62,7 @@ pub use unspool_core::{
 };
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
 pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};
-pub use unspool_tasks::{ChatTemplate, Message, Shown, Tokenizer};
+pub use unspool_tasks::{ChatTemplate, Message, Shown, TextStreamer, Tokenizer};
 
 /// Opens a model with the usual options: a model folder, a `.gguf` file or a safetensors checkpoint.
 ///

@@ -29,7 +29,7 @@ pub struct Pipeline {
     model: Arc<dyn Model>,
     tokenizer: std::result::Result<Tokenizer, String>,
     template: std::result::Result<ChatTemplate, String>,
-    layers: Layers,
+    pub(crate) layers: Layers,
     graph: Option<OnnxModel>,
 }
 
@@ -56,7 +56,7 @@ impl Answers {
 /// What was written for one prompt.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The prompt's tokens.
+    /// The prompt's tokens; with `token_healing` those that it was healed to.
     pub prompt_ids: Vec<TokenId>,
     /// The text of each sequence, without special tokens; empty when the model has no tokenizer.
     pub texts: Vec<String>,
@@ -186,7 +186,7 @@ impl Pipeline {
 
     /// Every generation field in force for `call`, and where it came from.
     pub fn resolve(&self, call: &Call) -> Resolved {
-        self.layers.with_call(call.config.clone())
+        self.layers.with_defaults(call.default_length.defaults()).with_call(call.config.clone())
     }
 
     /// The checked settings of `call`, and one line per setting that has no effect.
@@ -195,18 +195,26 @@ impl Pipeline {
     ///
     /// When a setting cannot be honoured.
     pub fn settings(&self, call: &Call) -> Result<(Settings, Vec<String>)> {
-        let facts = ModelFacts { vocab_size: self.model.vocab_size(), max_positions: self.model.max_positions() };
-        Settings::resolve(&self.resolve(call), &facts)
+        Settings::resolve(&self.resolve(call), &self.facts())
     }
 
-    /// Writes on from one or many prompts.
+    pub(crate) fn facts(&self) -> ModelFacts {
+        ModelFacts { vocab_size: self.model.vocab_size(), max_positions: self.model.max_positions() }
+    }
+
+    pub(crate) fn vocabulary(&self) -> Option<Arc<dyn Vocabulary>> {
+        self.tokenizer.as_ref().ok().map(|tokenizer| Arc::new(tokenizer.clone()) as Arc<dyn Vocabulary>)
+    }
+
+    /// Writes on from one or many prompts; Python's `pipeline("text-generation")`: 256 new tokens unless the call or the
+    /// model's file says a length.
     ///
     /// # Errors
     ///
     /// When a setting or a prompt is not usable, or the engine fails.
     pub fn generate(&self, prompts: impl Prompts, call: &Call) -> Result<Answers> {
         let ids = self.encode_all(&prompts.into_prompts())?;
-        self.generate_ids(ids, call, Own::default(), None)
+        self.generate_ids(ids, &call.clone().for_texts(), Own::default(), None)
     }
 
     /// As [`generate`](Pipeline::generate); `sink` is told the text while it is written.
@@ -216,7 +224,7 @@ impl Pipeline {
     /// As [`generate`](Pipeline::generate); and when the model has no tokenizer.
     pub fn stream(&self, prompts: impl Prompts, call: &Call, sink: &mut dyn TextSink) -> Result<Answers> {
         let ids = self.encode_all(&prompts.into_prompts())?;
-        self.stream_ids(ids, call, sink)
+        self.stream_ids(ids, &call.clone().for_texts(), sink)
     }
 
     /// The tokens of every prompt.
@@ -258,18 +266,19 @@ impl Pipeline {
         Ok(ids)
     }
 
-    /// As [`stream`](Pipeline::stream), from token ids.
+    /// As [`stream`](Pipeline::stream), from token ids; 20 new tokens unless a length is set, as `generate()`.
     ///
     /// # Errors
     ///
     /// As [`stream`](Pipeline::stream).
     pub fn stream_ids(&self, ids: Vec<Vec<TokenId>>, call: &Call, sink: &mut dyn TextSink) -> Result<Answers> {
         let (settings, _) = self.settings(call)?;
-        let mut streamed = Streamed::new(self.tokenizer()?, &settings.stop_strings, call.shown, sink);
+        let mut streamed = Streamed::new(self.tokenizer()?, &settings.stop_strings, call.shown, call.streaming, sink);
         self.generate_ids(ids, call, Own::default(), Some(&mut streamed))
     }
 
-    /// The whole door: token ids, the caller's own rules and criteria, and a sink for tokens.
+    /// The whole door, Python's `generate()`: token ids, the caller's own rules and criteria, and a sink for tokens. 20 new
+    /// tokens unless a length is set ([`Call::for_texts`] makes it 256).
     ///
     /// # Errors
     ///
@@ -281,8 +290,16 @@ impl Pipeline {
         own: Own,
         sink: Option<&mut dyn TokenSink>,
     ) -> Result<Answers> {
-        let (settings, mut warnings) = self.settings(call)?;
-        let prompts: Vec<Vec<TokenId>> = ids.into_iter().map(|ids| begun(ids, &settings)).collect();
+        let (mut settings, mut warnings) = self.settings(call)?;
+        let mut prompts: Vec<Vec<TokenId>> = ids.into_iter().map(|ids| begun(ids, &settings)).collect();
+        // What healing draws must be drawn again with the seed that is told.
+        let seed = call.seed.or_else(|| settings.do_sample.then(random_seed));
+        let call = &Call { seed, ..call.clone() };
+        if std::mem::take(&mut settings.token_healing) {
+            let (healed, told) = self.heal(prompts, call.first_prompt, seed.unwrap_or(0))?;
+            prompts = healed.into_iter().map(|ids| begun(ids, &settings)).collect();
+            warnings.extend(told);
+        }
         let stops = StopHold::new(settings.stop_strings.clone());
         let (request, seed) = self.request(prompts.clone(), settings, call, own, sink);
         let output = generate(&*self.model, request)?;
@@ -315,8 +332,7 @@ impl Pipeline {
         request.criteria = own.criteria;
         request.custom_generate = own.custom_generate;
         request.peers = own.peers;
-        request.vocabulary =
-            self.tokenizer.as_ref().ok().map(|tokenizer| Arc::new(tokenizer.clone()) as Arc<dyn Vocabulary>);
+        request.vocabulary = self.vocabulary();
         request.sink = sink;
         (request, seed)
     }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use unspool_core::TokenId;
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::{Flow, TokenEvent, TokenSink};
-use unspool_tasks::{Pieces, Shown, StopHold, Tokenizer};
+use unspool_tasks::{Pieces, Shown, StopHold, TextStreamer, Tokenizer};
 
-/// Takes text as it becomes certain; Python's `TextStreamer`, for any number of rows.
+/// Takes text while it is written; Python's `TextStreamer`, for any number of rows.
 ///
-/// A piece never ends inside a character and never shows a part of a stop string that may still turn out to be one. A
-/// closure over the row and the piece is a sink.
+/// How the text is cut is said by [`Streaming`]; a piece never ends inside a character. A closure over the row and the
+/// piece is a sink.
 ///
 /// ```
 /// use unspool::{Flow, TextSink};
@@ -24,8 +25,8 @@ use unspool_tasks::{Pieces, Shown, StopHold, Tokenizer};
 /// ```
 #[doc(alias = "TextStreamer")]
 pub trait TextSink: Send {
-    /// A token of `row` was written; `piece` is the text that became certain with it, often empty.
-    /// `row` is `prompt * num_return_sequences + sequence`.
+    /// A token of `row` was written; `piece` is the text that is shown with it, often empty. A prompt that is shown is one
+    /// piece before all others. `row` is `prompt * num_return_sequences + sequence`.
     fn text(&mut self, row: usize, piece: &str) -> Flow;
 
     /// Asked before every step of a search with beams: whether to go on.
@@ -45,29 +46,124 @@ impl<F: FnMut(usize, &str) -> Flow + Send> TextSink for F {
     }
 }
 
+/// Which pieces a streamed text comes in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamBy {
+    /// As soon as a token makes text certain. No part of a stop string is shown that may still turn out to be one.
+    #[default]
+    Token,
+    /// Exactly the pieces of Python's `TextStreamer`: letters, digits and spaces at once, text with a symbol up to its last
+    /// space, everything at a line's end or a CJK character. A stop string is held back only where it is to be left out
+    /// ([`Shown::Cut`]).
+    Word,
+}
+
+/// What a text stream shows, and in which pieces.
+///
+/// ```
+/// use unspool::{Call, StreamBy, Streaming};
+///
+/// let words = Call::new().streaming(Streaming { by: StreamBy::Word, ..Streaming::default() });
+/// let as_python = Call::new().streaming(Streaming::text_streamer());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Streaming {
+    /// The pieces.
+    pub by: StreamBy,
+    /// Leave the prompt out; else each row's prompt comes first. True unless set.
+    pub skip_prompt: bool,
+    /// Leave special tokens out. True unless set.
+    pub skip_special_tokens: bool,
+}
+
+impl Default for Streaming {
+    fn default() -> Self {
+        Streaming { by: StreamBy::Token, skip_prompt: true, skip_special_tokens: true }
+    }
+}
+
+impl Streaming {
+    /// Python's `TextStreamer(tokenizer)`: its pieces, with the prompt and with special tokens.
+    #[doc(alias = "TextStreamer")]
+    pub fn text_streamer() -> Self {
+        Streaming { by: StreamBy::Word, skip_prompt: false, skip_special_tokens: false }
+    }
+}
+
+/// One row's text in the making.
+enum RowText {
+    Certain(Pieces),
+    Words(TextStreamer),
+}
+
+impl RowText {
+    fn new(tokenizer: &Tokenizer, streaming: Streaming) -> Self {
+        let skip = streaming.skip_special_tokens;
+        match streaming.by {
+            StreamBy::Token => RowText::Certain(Pieces::new(tokenizer, skip)),
+            StreamBy::Word => RowText::Words(TextStreamer::new(tokenizer).skip_special_tokens(skip)),
+        }
+    }
+
+    fn put(&mut self, ids: &[TokenId]) -> String {
+        match self {
+            RowText::Certain(pieces) => ids.iter().filter_map(|&id| pieces.push(id)).collect(),
+            RowText::Words(streamer) => streamer.put(ids).unwrap_or_default(),
+        }
+    }
+
+    fn end(&mut self) -> String {
+        match self {
+            RowText::Certain(pieces) => pieces.finish().unwrap_or_default(),
+            RowText::Words(streamer) => streamer.end(),
+        }
+    }
+}
+
 /// Turns the tokens of a generation into text for a [`TextSink`].
 pub struct Streamed<'a> {
     tokenizer: &'a Tokenizer,
     stop_strings: &'a [String],
     shown: Shown,
-    rows: BTreeMap<usize, (Pieces, StopHold)>,
+    streaming: Streaming,
+    rows: BTreeMap<usize, (RowText, StopHold)>,
     sink: &'a mut dyn TextSink,
 }
 
 impl<'a> Streamed<'a> {
-    /// Tells `sink` the text of every row, without special tokens.
-    pub fn new(tokenizer: &'a Tokenizer, stop_strings: &'a [String], shown: Shown, sink: &'a mut dyn TextSink) -> Self {
-        Streamed { tokenizer, stop_strings, shown, rows: BTreeMap::new(), sink }
+    /// Tells `sink` the text of every row.
+    pub fn new(
+        tokenizer: &'a Tokenizer,
+        stop_strings: &'a [String],
+        shown: Shown,
+        streaming: Streaming,
+        sink: &'a mut dyn TextSink,
+    ) -> Self {
+        let held = streaming.by == StreamBy::Token || shown == Shown::Cut;
+        let stop_strings = if held { stop_strings } else { &[] };
+        Streamed { tokenizer, stop_strings, shown, streaming, rows: BTreeMap::new(), sink }
+    }
+
+    fn row(&mut self, row: usize) -> &mut (RowText, StopHold) {
+        self.rows.entry(row).or_insert_with(|| {
+            (RowText::new(self.tokenizer, self.streaming), StopHold::new(self.stop_strings.iter().cloned()))
+        })
     }
 }
 
 impl TokenSink for Streamed<'_> {
+    fn begin(&mut self, row: usize, prompt: &[TokenId]) {
+        if !self.streaming.skip_prompt {
+            // A stop string that begins in the prompt can end the row too, so the prompt goes the same way.
+            let (text, hold) = self.row(row);
+            let piece = hold.push(&text.put(prompt));
+            self.sink.text(row, &piece);
+        }
+    }
+
     fn put(&mut self, event: &TokenEvent) -> Flow {
-        let (pieces, hold) = self
-            .rows
-            .entry(event.row)
-            .or_insert_with(|| (Pieces::new(self.tokenizer, true), StopHold::new(self.stop_strings.iter().cloned())));
-        let piece = pieces.push(event.token).map(|piece| hold.push(&piece)).unwrap_or_default();
+        let (text, hold) = self.row(event.row);
+        let piece = hold.push(&text.put(&[event.token]));
         self.sink.text(event.row, &piece)
     }
 
@@ -76,8 +172,8 @@ impl TokenSink for Streamed<'_> {
     }
 
     fn end(&mut self, row: usize, reason: &FinishReason) {
-        if let Some((mut pieces, mut hold)) = self.rows.remove(&row) {
-            let mut rest = pieces.finish().map(|piece| hold.push(&piece)).unwrap_or_default();
+        if let Some((mut text, mut hold)) = self.rows.remove(&row) {
+            let mut rest = hold.push(&text.end());
             rest.push_str(&hold.finish(*reason == FinishReason::StopString, self.shown));
             if !rest.is_empty() {
                 self.sink.text(row, &rest);

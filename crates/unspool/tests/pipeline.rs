@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use unspool::{
-    Call, ChatTemplate, ErrorKind, FinishReason, Flow, GenerationConfig, Own, Pipeline, Prompt, Row, TextSink, TokenId,
-    Tokenizer,
+    Call, ChatTemplate, ErrorKind, FinishReason, Flow, GenerationConfig, Own, Pipeline, Prompt, Row, Shown, StreamBy,
+    Streaming, TextSink, TextStreamer, TokenId, Tokenizer,
 };
 use unspool_testing::ScriptedModel;
 
@@ -143,4 +143,106 @@ fn a_turn_that_fails_leaves_the_conversation_as_it_was() {
     assert!(conversation.set("temprature", 4.into()).is_err());
     conversation.set("top_k", 4.into()).unwrap();
     assert_eq!(conversation.call().config.int("top_k"), Some(4));
+}
+
+#[test]
+fn texts_have_the_length_of_pipelines_and_ids_that_of_generate() {
+    let model = Arc::new(ScriptedModel::hashed(VOCAB));
+    let pipeline = Pipeline::from_parts(model.clone(), Some(tokenizer()), GenerationConfig::default());
+    let written = |answers: unspool::Answers| answers.answers[0].output.sequences[0].ids.len();
+    assert_eq!(written(pipeline.generate("the river", &Call::new()).unwrap()), 256);
+    assert_eq!(written(pipeline.stream("the river", &Call::new(), &mut Told::default()).unwrap()), 256);
+    assert_eq!(written(pipeline.generate_ids(vec![vec![1]], &Call::new(), Own::new(), None).unwrap()), 20);
+    let call = Call::new().for_texts();
+    assert_eq!(written(pipeline.stream_ids(vec![vec![1]], &call, &mut Told::default()).unwrap()), 256);
+
+    // The model's file and the call win; a length that counts the prompt too.
+    let defaults = GenerationConfig::from_json_str(r#"{"max_length": 30}"#).unwrap();
+    let pipeline = Pipeline::from_parts(model, Some(tokenizer()), defaults);
+    let answers = pipeline.generate("the river", &Call::new()).unwrap();
+    assert_eq!(answers.answers[0].prompt_ids.len() + written(answers), 30);
+    let call = Call::new().set("max_new_tokens", 3).unwrap();
+    assert_eq!(written(pipeline.generate("the river", &call).unwrap()), 3);
+}
+
+/// The pieces that one row is told.
+#[derive(Default)]
+struct OneRow(Vec<String>);
+
+impl TextSink for OneRow {
+    fn text(&mut self, _row: usize, piece: &str) -> Flow {
+        self.0.push(piece.to_owned());
+        Flow::Continue
+    }
+}
+
+#[test]
+fn a_stream_by_words_has_the_pieces_of_python_and_may_show_prompt_and_special_tokens() {
+    let pieces = |streaming| {
+        let mut told = OneRow::default();
+        let answers = hashed().stream("she said: no", &Call::new().streaming(streaming), &mut told).unwrap();
+        (told.0, answers.answers[0].output.sequences[0].ids.clone())
+    };
+    let (told, ids) = pieces(Streaming::text_streamer());
+    let tokenizer = tokenizer();
+    let mut streamer = TextStreamer::new(&tokenizer);
+    let prompt = tokenizer.encode("she said: no", true).unwrap();
+    let mut expected = vec![streamer.put(&prompt).unwrap()];
+    expected.extend(ids.iter().map(|&id| streamer.put(&[id]).unwrap()));
+    expected.push(streamer.end());
+    expected.retain({
+        let mut left = expected.len();
+        move |piece| {
+            left -= 1;
+            left > 0 || !piece.is_empty()
+        }
+    });
+    assert_eq!(told, expected);
+    assert_eq!(told[0], "she said: ", "up to the last space before the end of a text with a symbol");
+
+    let shown = Streaming { skip_prompt: false, ..Streaming::default() };
+    assert_eq!(pieces(shown).0[0], "she said: no");
+    let plain = pieces(Streaming::default()).0.concat();
+    assert_eq!(pieces(shown).0.concat(), format!("she said: no{plain}"));
+    let words = Streaming { by: StreamBy::Word, ..Streaming::default() };
+    assert_eq!(pieces(words).0.concat(), plain);
+}
+
+/// Writes the tokens of a text, then the special token.
+fn writes(text: &str) -> Pipeline {
+    let ids = tokenizer().encode(text, false).unwrap();
+    let prompt = tokenizer().encode("a", true).unwrap().len();
+    pipeline(ScriptedModel::from_fn(VOCAB, move |row| {
+        let next = ids.get(row.len() - prompt).copied().unwrap_or(299);
+        (0..VOCAB as TokenId).map(|id| f32::from(id == next)).collect()
+    }))
+}
+
+#[test]
+fn a_stop_string_is_held_back_by_token_always_and_by_word_when_it_is_cut() {
+    let call = Call::new().set("stop_strings", "stop").unwrap().set("max_new_tokens", 30).unwrap();
+    let told = |by, shown| {
+        let mut told = OneRow::default();
+        let streaming = Streaming { by, ..Streaming::default() };
+        let call = Call { shown, ..call.clone() }.streaming(streaming);
+        writes("no stop here").stream("a", &call, &mut told).unwrap();
+        told.0
+    };
+    for by in [StreamBy::Token, StreamBy::Word] {
+        assert_eq!(told(by, Shown::Keep).concat(), "no stop");
+        assert_eq!(told(by, Shown::Cut).concat(), "no ");
+    }
+    let half = |pieces: &[String]| {
+        (1..pieces.len()).map(|end| pieces[..end].concat()).any(|told| told.len() > 3 && told.len() < 7)
+    };
+    assert!(!half(&told(StreamBy::Token, Shown::Keep)) && half(&told(StreamBy::Word, Shown::Keep)));
+}
+
+#[test]
+fn token_healing_is_for_prompts_and_not_for_conversations() {
+    let healing = Call::new().set("token_healing", true).unwrap();
+    let mut conversation = hashed().conversation(healing.clone()).say("hello", &mut Told::default()).unwrap_err();
+    assert!(conversation.to_string().contains("token_healing"), "{conversation}");
+    conversation = hashed().generate("hello", &healing).unwrap_err();
+    assert!(conversation.to_string().contains("pad_token"), "{conversation}");
 }

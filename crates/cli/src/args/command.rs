@@ -51,6 +51,19 @@ fn generate() -> Command {
             .action(ArgAction::SetTrue)
             .help("Add the log-probability of each new token to the JSON")
             .help_heading("Output"),
+        Arg::new("stream")
+            .long("stream")
+            .value_name("PIECES")
+            .value_parser(["token", "word"])
+            .conflicts_with_all(["json", "out"])
+            .help("Write text as soon as it is certain (token), or in the pieces of Python's TextStreamer (word) [default: token]")
+            .help_heading("Output"),
+        Arg::new("show-prompt")
+            .long("show-prompt")
+            .action(ArgAction::SetTrue)
+            .conflicts_with_all(["json", "out"])
+            .help("Write each prompt before its answer")
+            .help_heading("Output"),
         seed(),
     ]);
     fields::add(command).about("Continue one or many prompts")
@@ -149,6 +162,17 @@ mod tests {
     #[test]
     fn is_well_formed() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn streams_only_where_text_is_written() {
+        let parse = |arguments: &[&str]| {
+            command().try_get_matches_from(["unspool", "generate", "m", "p"].iter().chain(arguments))
+        };
+        assert!(parse(&["--stream", "word", "--show-prompt"]).is_ok());
+        for wrong in [&["--stream", "line"][..], &["--stream", "word", "--json"], &["--show-prompt", "--out", "f"]] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -68,9 +68,13 @@ fn stale(part: &Path, why: &str) -> Error {
         .at(part.display())
 }
 
+/// The key of a run's description that holds the prompts of a run with token healing.
+pub const HEALED_FROM: &str = "healed_from";
+
 impl Results {
     /// Opens the partial result of `target`, or begins one. `run` says what the run depends on besides the prompts; it
-    /// must be the same when a run is continued.
+    /// must be the same when a run is continued. Where healing gives answers other prompt ids than `prompts`, it holds the
+    /// prompts under [`HEALED_FROM`].
     ///
     /// # Errors
     ///
@@ -90,7 +94,8 @@ impl Results {
                 return Err(stale(&part, &format!("it was written with {}", difference(&earlier, run))));
             }
             Some(_) => {
-                let (done, length) = check(&part, prompts)?;
+                let healed = run.get(HEALED_FROM).is_some_and(|prompts| !prompts.is_null());
+                let (done, length) = check(&part, prompts, healed)?;
                 // A line that was cut in the middle is written again.
                 file.set_len(length).map_err(failed)?;
                 done
@@ -138,8 +143,8 @@ impl Results {
     }
 }
 
-/// Whole lines of `part` and their length in bytes.
-fn check(part: &Path, prompts: &[Vec<TokenId>]) -> Result<(usize, u64)> {
+/// Whole lines of `part` and their length in bytes. Lines of `healed` prompts hold other ids than the prompts.
+fn check(part: &Path, prompts: &[Vec<TokenId>], healed: bool) -> Result<(usize, u64)> {
     let failed =
         |error: std::io::Error| Error::io("the partial result could not be read").at(part.display()).because(error);
     let mut reader = BufReader::new(File::open(part).map_err(failed)?);
@@ -153,7 +158,7 @@ fn check(part: &Path, prompts: &[Vec<TokenId>]) -> Result<(usize, u64)> {
         }
         let head: Head = serde_json::from_slice(&line)
             .map_err(|error| stale(part, &format!("line {} is not a result", done + 1)).because(error))?;
-        if head.index != done || prompts.get(done) != Some(&head.prompt_ids) {
+        if head.index != done || prompts.get(done).is_none_or(|ids| !healed && *ids != head.prompt_ids) {
             return Err(stale(part, &format!("line {} answers another prompt", done + 1)));
         }
         done += 1;
@@ -166,6 +171,9 @@ fn difference(earlier: &Value, now: &Value) -> String {
     let (Some(before), Some(after)) = (earlier.as_object(), now.as_object()) else { return "other settings".into() };
     for key in before.keys().chain(after.keys()) {
         let (old, new) = (before.get(key).unwrap_or(&Value::Null), after.get(key).unwrap_or(&Value::Null));
+        if old != new && key == HEALED_FROM {
+            return "other prompts, or without healing them".into();
+        }
         if old != new {
             return format!("{key} = {old}, and now it is {new}");
         }

@@ -15,9 +15,6 @@ use crate::print::streamed::Ordered;
 
 const QUESTION: &str = "What is the capital of France?";
 
-/// Tokens of an answer when nobody says how many.
-const ANSWER: usize = 256;
-
 /// Runs the command.
 ///
 /// # Errors
@@ -26,10 +23,7 @@ const ANSWER: usize = 256;
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let run = RunArgs::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;
     let question = matches.get_one::<String>("question").map_or(QUESTION, String::as_str);
-    let mut config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
-    if config.value("max_new_tokens").is_none() && config.value("max_length").is_none() {
-        config.set("max_new_tokens", ANSWER.into())?;
-    }
+    let config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
     let cache = cache_folder()?;
     let model = fetch::demo::fetch(&cache)?;
     let pipeline = notice::open(&model, &OpenOptions { cache: Some(cache), ..run.options() })?;

@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use clap::{ArgMatches, FromArgMatches};
 use serde_json::{Value, json};
 use unspool::{
-    Answers, Call, FinishReason, Flow, GenerationConfig, Own, Pipeline, TokenEvent, TokenId, TokenSink, random_seed,
+    Answers, Call, FinishReason, Flow, GenerationConfig, Own, Pipeline, StreamBy, Streaming, TokenEvent, TokenId,
+    TokenSink, random_seed,
 };
 
 use super::notice;
 use crate::args::fields;
 use crate::args::model::ModelArgs;
 use crate::args::prompts::PromptArgs;
-use crate::batch::results::{Results, earlier_run, place};
+use crate::batch::results::{HEALED_FROM, Results, earlier_run, place};
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
 use crate::print::json::{Answer, line};
@@ -37,8 +38,11 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         config: GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?,
         seed: matches.get_one::<u64>("seed").copied(),
         logprobs: matches.get_flag("logprobs"),
+        streaming: streaming(matches),
         ..Call::new()
     };
+    // Ids are for who compares with Python's generate(), texts for who would take a pipeline.
+    let call = if prompt_args.ids.is_some() { call } else { call.for_texts() };
     check_outputs(&call, as_json)?;
     if let Some(target) = target {
         let real = place(target)?;
@@ -75,8 +79,9 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     if let [all] = &negative[..] {
         negative = vec![all.clone(); ids.len()];
     }
-    notice::warn(&warnings);
-    let mut work = Work { pipeline: &pipeline, ids, negative, call, batch };
+    let warned = notice::Warned::default();
+    warned.warn(&warnings);
+    let mut work = Work { pipeline: &pipeline, ids, negative, call, batch, warned };
     if settings.do_sample {
         work.call.seed = Some(work.call.seed.or(earlier_seed(target)?).unwrap_or_else(random_seed));
     }
@@ -92,12 +97,23 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
                 "logprobs": work.call.logprobs,
                 "negative": work.negative,
                 "settings": work.call.config.to_json(),
+                "texts": prompt_args.ids.is_none(),
+                HEALED_FROM: settings.token_healing.then_some(&work.ids),
             });
             work.to_file(target, &run)
         }
         None if as_json => work.to_json(),
         None => work.to_text(),
     }
+}
+
+/// The pieces that text is written in.
+fn streaming(matches: &ArgMatches) -> Streaming {
+    let by = match matches.get_one::<String>("stream").map(String::as_str) {
+        Some("word") => StreamBy::Word,
+        _ => StreamBy::Token,
+    };
+    Streaming { by, skip_prompt: !matches.get_flag("show-prompt"), ..Streaming::default() }
 }
 
 /// What only JSON can show is refused without it.
@@ -125,6 +141,7 @@ struct Work<'a> {
     negative: Vec<Vec<TokenId>>,
     call: Call,
     batch: usize,
+    warned: notice::Warned,
 }
 
 impl Work<'_> {
@@ -148,7 +165,7 @@ impl Work<'_> {
             let mut sink = Ordered::default();
             let answers = self.pipeline.stream_ids(ids, &call, &mut sink);
             sink.result()?;
-            answers?;
+            self.warned.warn(&answers?.warnings);
             if interrupt::pressed() {
                 return Err(Failure::Interrupted);
             }
@@ -161,6 +178,7 @@ impl Work<'_> {
             let _listening = interrupt::listen(Mode::SecondEnds);
             let call = self.call_of(first, ids.len());
             let answers = self.pipeline.generate_ids(ids, &call, Own::new(), Some(&mut UntilPressed))?;
+            self.warned.warn(&answers.warnings);
             for line in lines(first, &answers) {
                 out::line(&line)?;
             }
@@ -178,6 +196,7 @@ impl Work<'_> {
             let _listening = interrupt::listen(Mode::SecondEnds);
             let call = self.call_of(first, ids.len());
             let answers = self.pipeline.generate_ids(ids, &call, Own::new(), Some(&mut UntilPressed))?;
+            self.warned.warn(&answers.warnings);
             if interrupt::pressed() {
                 bar.abandon();
                 notice::say(&format!(
@@ -224,4 +243,22 @@ impl TokenSink for UntilPressed {
     }
 
     fn end(&mut self, _row: usize, _reason: &FinishReason) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_say_in_which_pieces_text_is_written() {
+        let read = |arguments: &[&str]| {
+            let words = ["unspool", "generate", "m", "p"].iter().chain(arguments);
+            let matches = crate::args::command::command().try_get_matches_from(words).unwrap();
+            streaming(matches.subcommand_matches("generate").unwrap())
+        };
+        assert_eq!(read(&[]), Streaming::default());
+        assert_eq!(read(&["--stream", "token"]), Streaming::default());
+        let words = Streaming { by: StreamBy::Word, skip_prompt: false, skip_special_tokens: true };
+        assert_eq!(read(&["--stream", "word", "--show-prompt"]), words);
+    }
 }

@@ -23,7 +23,7 @@ const TOKENS: u64 = 2048;
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let model = ModelArgs::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;
     let config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
-    let call = Call { config, ..Call::new() };
+    let call = Call { config, ..Call::new() }.for_texts();
     let pipeline = notice::open(&model.path()?, &model.options())?;
     pipeline.settings(&call)?;
     let description = pipeline.description().ok_or_else(|| Error::engine("the model has no description"))?;
@@ -50,6 +50,7 @@ struct Told<'a> {
 fn source(source: Source) -> &'static str {
     match source {
         Source::Default => "default",
+        Source::Pipeline => "pipeline",
         Source::ModelFile => "model file",
         Source::Call => "flag",
     }

@@ -1,5 +1,7 @@
 //! Lines on standard error that are no errors.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 
@@ -23,6 +25,18 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Pipeline, Failure> {
         say(hint);
     }
     Ok(opened)
+}
+
+/// Warnings of several calls, each line said once.
+#[derive(Debug, Default)]
+pub struct Warned(RefCell<BTreeSet<String>>);
+
+impl Warned {
+    /// Says those lines that were not said before.
+    pub fn warn(&self, warnings: &[String]) {
+        let new = |line: &&String| self.0.borrow_mut().insert(line.to_string());
+        warn(&warnings.iter().filter(new).cloned().collect::<Vec<_>>());
+    }
 }
 
 /// Warnings about settings, one line each.

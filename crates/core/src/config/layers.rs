@@ -1,4 +1,4 @@
-//! The layers of settings and their merge: default < model file < call.
+//! The layers of settings and their merge: default < pipeline < model file < call.
 
 use serde_json::{Map, Value};
 
@@ -12,6 +12,8 @@ use crate::error::Error;
 pub enum Source {
     /// Nobody set it: the default of the table.
     Default,
+    /// Nobody set it: the default of a call that writes texts ([`Layers::with_defaults`]).
+    Pipeline,
     /// The model's `generation_config.json`, or `config.json` of old models.
     ModelFile,
     /// The call: a flag, an argument, a request.
@@ -23,6 +25,7 @@ impl Source {
     pub fn as_str(self) -> &'static str {
         match self {
             Source::Default => "default",
+            Source::Pipeline => "pipeline",
             Source::ModelFile => "model file",
             Source::Call => "call",
         }
@@ -45,23 +48,37 @@ impl Source {
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
     model: GenerationConfig,
+    defaults: GenerationConfig,
 }
 
 impl Layers {
     /// The defaults with the model's own settings above them.
     pub fn new(model: GenerationConfig) -> Self {
-        Layers { model }
+        Layers { model, defaults: GenerationConfig::new() }
+    }
+
+    /// The same layers with other defaults for what neither the model's file nor the call sets; Python's pipelines have
+    /// such. A default `max_new_tokens` stands back when either sets `max_length`, which it would beat.
+    #[must_use]
+    #[doc(alias = "_default_generation_config")]
+    pub fn with_defaults(&self, defaults: GenerationConfig) -> Self {
+        Layers { model: self.model.clone(), defaults }
     }
 
     /// The settings in force when `call` stands above all. What the call sets to `null` is switched off, defaults too;
     /// a `null` in the model's file counts as not set.
     #[must_use]
     pub fn with_call(&self, call: GenerationConfig) -> Resolved {
+        let in_file = |name: &str| self.model.value(name).filter(|value| !value.is_null());
+        let length_set = call.value("max_length").is_some() || in_file("max_length").is_some();
+        let default = |name: &str| self.defaults.value(name).filter(|_| name != "max_new_tokens" || !length_set);
         let entries = FIELDS.iter().filter_map(|field| {
             let (value, source) = if let Some(value) = call.value(field.name) {
                 (value.clone(), Source::Call)
-            } else if let Some(value) = self.model.value(field.name).filter(|value| !value.is_null()) {
+            } else if let Some(value) = in_file(field.name) {
                 (value.clone(), Source::ModelFile)
+            } else if let Some(value) = default(field.name) {
+                (value.clone(), Source::Pipeline)
             } else {
                 (field.fill.value()?, Source::Default)
             };

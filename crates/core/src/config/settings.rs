@@ -63,6 +63,9 @@ pub struct Settings {
     pub stop_strings: Vec<String>,
     /// Penalty of tokens that occurred.
     pub repetition_penalty: Option<f64>,
+    /// Choose the last token of each prompt again. The core has no tokenizer and refuses it; whoever has one heals the
+    /// prompts and switches it off.
+    pub token_healing: bool,
     /// The other rules that change scores.
     pub rules: Rules,
     /// Beam search.
@@ -96,6 +99,7 @@ impl Default for Settings {
             max_time: None,
             stop_strings: Vec::new(),
             repetition_penalty: None,
+            token_healing: false,
             rules: Rules::default(),
             beams: Beams::default(),
             temperature: None,
@@ -141,6 +145,7 @@ impl Settings {
             max_time: max_time(fields)?,
             stop_strings: texts(fields.value("stop_strings")),
             repetition_penalty: number(fields, "repetition_penalty", "a number above 0", 1.0, |x| x > 0.0)?,
+            token_healing: fields.bool("token_healing").unwrap_or(false),
             rules,
             beams: Beams::resolve(fields, model)?,
             temperature: if do_sample {

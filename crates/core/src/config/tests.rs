@@ -96,6 +96,27 @@ fn lengths_follow_the_table() {
 }
 
 #[test]
+fn a_pipelines_default_stands_below_the_file_and_back_from_any_max_length() {
+    let config = |json| GenerationConfig::from_json(&json).unwrap();
+    let cases = [
+        (json!({}), json!({}), MaxLength::New(256), Some(Source::Pipeline)),
+        (json!({"max_length": 20}), json!({}), MaxLength::Total(20), None),
+        (json!({"max_length": null}), json!({}), MaxLength::New(256), Some(Source::Pipeline)),
+        (json!({"max_new_tokens": 7}), json!({}), MaxLength::New(7), Some(Source::ModelFile)),
+        (json!({}), json!({"max_length": 40}), MaxLength::Total(40), None),
+        (json!({"max_length": 50}), json!({"max_new_tokens": 4}), MaxLength::New(4), Some(Source::Call)),
+        (json!({}), json!({"max_new_tokens": null}), MaxLength::Default, Some(Source::Call)),
+    ];
+    for (model, call, expected, source) in cases {
+        let layers = Layers::new(config(model.clone())).with_defaults(config(json!({"max_new_tokens": 256})));
+        let fields = layers.with_call(config(call.clone()));
+        let (got, warnings) = Settings::resolve(&fields, &FACTS).unwrap();
+        assert_eq!((got.max_length, fields.source("max_new_tokens")), (expected, source), "{model} {call}");
+        assert_eq!(warnings.iter().any(|line| line.starts_with("no length")), expected == MaxLength::Default, "{call}");
+    }
+}
+
+#[test]
 fn a_prompt_without_room_names_both_lengths() {
     let message = settings(json!({}), json!({"max_length": 3})).max_length_for(5).unwrap_err().to_string();
     assert!(message.contains("5 tokens") && message.contains("max_length allows 3"), "{message}");
@@ -172,7 +193,6 @@ fn a_misspelt_setting_of_the_call_is_refused_and_one_of_the_model_file_is_kept()
 #[test]
 fn what_is_not_built_is_refused_by_name() {
     let cases = [
-        ("token_healing", json!(true)),
         ("is_assistant", json!(true)),
         ("use_mtp", json!(true)),
         ("prompt_lookup_num_tokens", json!(3)),

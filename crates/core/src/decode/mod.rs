@@ -17,7 +17,7 @@ pub use resume::KeptSession;
 pub(crate) use beam::Beams;
 pub(crate) use clock::Clock;
 pub(crate) use guidance::Guidance;
-pub(crate) use prompts::{Prompt, check};
+pub(crate) use prompts::{Prompt, check, right_padding};
 pub(crate) use resume::{keep, resume};
 pub(crate) use single::Single;
 pub(crate) use writing::Writing;

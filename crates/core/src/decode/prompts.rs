@@ -24,7 +24,7 @@ pub(crate) struct Prompt<'a> {
 ///
 /// # Errors
 ///
-/// No prompts, no sequences, or more rows than can be; an empty prompt without `bos_token_id`; an id outside the vocabulary; a prompt above the model's
+/// No prompts, no sequences, or more rows than can be; `token_healing`; an empty prompt without `bos_token_id`; an id outside the vocabulary; a prompt above the model's
 /// positions; a prompt that leaves no room below `max_length`. The message names the prompt's index.
 pub(crate) fn check<'a>(
     prompts: &'a [Vec<TokenId>],
@@ -33,6 +33,12 @@ pub(crate) fn check<'a>(
 ) -> Result<Vec<Prompt<'a>>> {
     if prompts.is_empty() {
         return Err(Error::invalid_input("no prompts were given; give at least one prompt"));
+    }
+    if settings.token_healing {
+        return Err(Error::invalid_config(
+            "token_healing reads the text of the prompt, and there is no tokenizer here; use a pipeline that has one (not a \
+             conversation), or leave token_healing out",
+        ));
     }
     if settings.num_return_sequences == 0 {
         return Err(Error::invalid_config("num_return_sequences is 0; give at least 1"));
@@ -51,6 +57,20 @@ pub(crate) fn check<'a>(
         check_one(ids, settings, model.vocab_size(), positions).map_err(|error| error.at(format!("prompt {index}")))
     };
     prompts.iter().enumerate().map(check_one).collect()
+}
+
+/// Python's warning about prompts that seem padded on the right: one of several ends with the padding token. Nothing is
+/// hidden from the model here, so such a token counts as a token of the prompt, as it does in Python without a mask.
+/// `first` is the index of the first prompt in the whole.
+#[doc(alias = "right-padding was detected")]
+pub(crate) fn right_padding(prompts: &[Prompt<'_>], settings: &Settings, first: usize) -> Option<String> {
+    let pad = settings.pad_token_id?;
+    let padded = prompts.iter().position(|prompt| prompt.ids.last() == Some(&pad)).filter(|_| prompts.len() > 1)?;
+    Some(format!(
+        "prompt {} ends with the padding token {pad}, which counts as a part of it; give prompts of any lengths without \
+         padding",
+        first.saturating_add(padded)
+    ))
 }
 
 fn check_one<'a>(

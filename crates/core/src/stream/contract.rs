@@ -25,6 +25,11 @@ pub struct TokenEvent {
 
 /// Takes tokens as they become final; Python's streamers, for any number of rows.
 pub trait TokenSink: Send {
+    /// The tokens that `row` goes on from; called once per row, before the first token of any, when everything was checked.
+    fn begin(&mut self, row: usize, prompt: &[TokenId]) {
+        let _ = (row, prompt);
+    }
+
     /// One token of one row.
     fn put(&mut self, event: &TokenEvent) -> Flow;
 

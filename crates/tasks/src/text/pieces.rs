@@ -5,7 +5,7 @@ use unspool_core::TokenId;
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer::decode::Decoding;
 
-/// Decodes one row as it grows; what Python's `TextStreamer` does, but exactly.
+/// Decodes one row as it grows: text as soon as it is certain. ([`TextStreamer`](super::TextStreamer) cuts as Python does.)
 ///
 /// All pieces put together are the text that [`Tokenizer::decode`] gives for all ids, whatever the ids. A piece never
 /// ends inside a character. Each token costs constant time, however long the text.
@@ -22,7 +22,6 @@ use crate::tokenizer::decode::Decoding;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[doc(alias = "TextStreamer")]
 #[doc(alias = "DecodeStream")]
 pub struct Pieces {
     tokenizer: Tokenizer,

@@ -140,6 +140,13 @@ impl Tokenizer {
         self.inner.tokens.get(id as usize)?.as_deref()
     }
 
+    /// Every id that names a token, and the token's own string; Python's `get_vocab`.
+    #[doc(alias = "get_vocab")]
+    pub fn tokens(&self) -> impl Iterator<Item = (TokenId, &str)> {
+        let tokens = (0..).zip(&self.inner.tokens);
+        tokens.filter_map(|(id, token)| token.as_deref().map(|token| (id, token)))
+    }
+
     /// The id of a token's own string, Python's `convert_tokens_to_ids`.
     #[doc(alias = "convert_tokens_to_ids")]
     pub fn id(&self, token: &str) -> Option<TokenId> {
