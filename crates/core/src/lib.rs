@@ -28,5 +28,5 @@ pub use logits::Logits;
 pub use model::{Keep, Model, RowInput, Session, SessionOptions};
 pub use output::{Output, PromptOutput, Sequence, Timing};
 pub use row::Row;
-pub use token::TokenId;
+pub use token::{TokenId, check_ids};
 pub use vocabulary::{TextUnit, Vocabulary};
