@@ -9,4 +9,5 @@ pub(crate) mod peak;
 
 pub use argmax::argmax;
 pub use log_prob::log_prob;
+pub(crate) use log_prob::prob;
 pub use multinomial::Multinomial;
