@@ -35,6 +35,7 @@
 pub mod cache;
 pub mod call;
 pub mod conversation;
+pub mod detector;
 pub mod open;
 pub mod pipeline;
 pub mod prompt;
@@ -43,6 +44,7 @@ pub mod text;
 pub use cache::cache_folder;
 pub use call::{Call, Own, random_seed};
 pub use conversation::{Conversation, Turn};
+pub use detector::open_synth_id_detector;
 pub use open::OpenOptions;
 pub use pipeline::{Answer, Answers, Pipeline};
 pub use prompt::{Prompt, Prompts};
@@ -52,7 +54,8 @@ pub use unspool_core::config::{self, GenerationConfig};
 pub use unspool_core::stop::{self, FinishReason};
 pub use unspool_core::stream::{self, Flow, TokenEvent, TokenSink};
 pub use unspool_core::{
-    Error, ErrorKind, Model, PromptOutput, Result, Row, Sequence, Session, Settings, Timing, TokenId, processor,
+    Error, ErrorKind, Model, PromptOutput, Result, Row, Sequence, Session, Settings, Timing, TokenId, check_ids,
+    processor,
 };
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
 pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};
