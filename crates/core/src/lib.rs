@@ -30,5 +30,5 @@ pub use model::{Keep, Model, RowInput, Session, SessionOptions};
 pub use output::{Output, PromptOutput, Sequence, Timing};
 pub use row::Row;
 pub use sync::Peers;
-pub use token::TokenId;
+pub use token::{TokenId, check_ids};
 pub use vocabulary::{TextUnit, Vocabulary};

@@ -88,7 +88,7 @@ fn negative_prompts_that_do_not_fit() {
         (plain(), vec![vec![1]], "guidance_scale is not set"),
         (guided(), vec![vec![1], vec![2]], "got 2 negative prompts for 1 prompts"),
         (guided(), vec![vec![]], "negative prompt 0: it has no tokens"),
-        (guided(), vec![vec![10]], "token 10 is outside the vocabulary"),
+        (guided(), vec![vec![10]], "id 10 at position 0 is outside the vocabulary"),
         (guided(), vec![vec![1; 6]], "reaches 7 tokens, the model has 6 positions"),
     ];
     for (settings, negative, expected) in cases {

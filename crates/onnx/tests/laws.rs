@@ -116,7 +116,7 @@ fn ids_outside_the_vocabulary_and_rows_beyond_the_positions_are_refused() {
         let mut session = model.open_session();
         let vocab = model.vocab_size() as TokenId;
         let error = session.step(&[RowInput { tokens: &[1, vocab], keep: Keep::Last }]).unwrap_err();
-        assert!(error.to_string().contains(&format!("token id {vocab} is outside the vocabulary")), "{error}");
+        assert!(error.to_string().contains(&format!("id {vocab} at position 1 is outside the vocabulary")), "{error}");
         let long = vec![1; model.max_positions().unwrap() + 1];
         let error = session.step(&[RowInput { tokens: &long, keep: Keep::Last }]).unwrap_err();
         assert!(error.to_string().contains("positions"), "{error}");

@@ -1,6 +1,6 @@
 //! The session of a scripted model: rows are lists of tokens.
 
-use unspool_core::{Error, Keep, Logits, Result, RowInput, Session, TokenId};
+use unspool_core::{Error, Keep, Logits, Result, RowInput, Session, TokenId, check_ids};
 
 use crate::log::{Call, StepRow};
 use crate::scripted_model::ScriptedModel;
@@ -31,10 +31,7 @@ impl ScriptedSession {
             return Err(Error::invalid_input(format!("a step of {} rows, expected {}", rows.len(), self.rows.len())));
         }
         for (index, (input, row)) in rows.iter().zip(&self.rows).enumerate() {
-            if let Some(id) = input.tokens.iter().find(|id| **id as usize >= self.model.vocab) {
-                let message = format!("id {id} is outside the vocabulary of {} entries", self.model.vocab);
-                return Err(Error::invalid_input(message).at(format!("row {index}")));
-            }
+            check_ids(input.tokens, self.model.vocab).map_err(|error| error.at(format!("row {index}")))?;
             let len = row.len() + input.tokens.len();
             if let Some(positions) = self.model.max_positions.filter(|positions| len > *positions) {
                 let message = format!("{len} tokens, the model takes at most {positions} positions");

@@ -35,6 +35,7 @@
 pub mod cache;
 pub mod call;
 pub mod conversation;
+pub mod detector;
 pub mod events;
 mod heal;
 pub mod open;
@@ -45,6 +46,7 @@ pub mod text;
 pub use cache::cache_folder;
 pub use call::{Call, DefaultLength, Own, random_seed};
 pub use conversation::{Conversation, Turn};
+pub use detector::open_synth_id_detector;
 pub use events::{TextEvent, TextEvents, TextStream};
 pub use open::OpenOptions;
 pub use pipeline::{Answer, Answers, Pipeline};
@@ -58,7 +60,7 @@ pub use unspool_core::stop::{self, FinishReason};
 pub use unspool_core::stream::{self, Flow, TokenEvent, TokenSink};
 pub use unspool_core::{
     Error, ErrorKind, Keep, Logits, Model, Peers, PromptOutput, Result, Row, RowInput, Sequence, Session, Settings,
-    Timing, TokenId, processor,
+    Timing, TokenId, check_ids, processor,
 };
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
 pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};

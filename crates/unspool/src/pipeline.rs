@@ -8,7 +8,7 @@ use unspool_core::config::{GenerationConfig, Layers, ModelFacts, Resolved, Setti
 use unspool_core::generate::{Request, generate};
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::TokenSink;
-use unspool_core::{Error, Model, PromptOutput, Result, Sequence, Timing, TokenId, Vocabulary};
+use unspool_core::{Error, Model, PromptOutput, Result, Sequence, Timing, TokenId, Vocabulary, check_ids};
 use unspool_onnx::folder::root_of;
 use unspool_onnx::{Description, EngineSupport, OnnxModel, OnnxOptions};
 use unspool_tasks::{ChatTemplate, Message, RenderOptions, Shown, StopHold, Tokenizer};
@@ -247,15 +247,12 @@ impl Pipeline {
     /// without room for a new token.
     pub fn check(&self, ids: Vec<TokenId>, settings: &Settings) -> Result<Vec<TokenId>> {
         let ids = begun(ids, settings);
-        let vocab = self.model.vocab_size();
         if ids.is_empty() {
             return Err(Error::invalid_input(
                 "the prompt is empty and the model names no bos_token_id to begin with; give at least one token",
             ));
         }
-        if let Some(id) = ids.iter().find(|id| usize::try_from(**id).is_ok_and(|id| id >= vocab)) {
-            return Err(Error::invalid_input(format!("id {id} is outside the vocabulary of {vocab} entries")));
-        }
+        check_ids(&ids, self.model.vocab_size())?;
         if let Some(positions) = self.model.max_positions().filter(|positions| ids.len() > *positions) {
             return Err(Error::invalid_input(format!(
                 "the prompt has {} tokens and the model takes at most {positions} positions; shorten the prompt",

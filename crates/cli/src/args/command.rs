@@ -16,7 +16,7 @@ pub fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands([demo(), generate(), chat(), inspect(), import()])
+        .subcommands([demo(), generate(), chat(), detect(), inspect(), import()])
 }
 
 fn demo() -> Command {
@@ -84,6 +84,46 @@ fn seed() -> Arg {
         .help_heading("Generation")
 }
 
+fn detect() -> Command {
+    let command = ModelArgs::augment_args(Command::new("detect")).args([
+        Arg::new("text")
+            .value_name("TEXT")
+            .num_args(0..)
+            .help("Texts to judge, without their prompts; - reads one from standard input"),
+        Arg::new("ids")
+            .long("ids")
+            .value_name("JSON")
+            .conflicts_with_all(["text", "texts"])
+            .help("Token ids in place of text: [[1,2,3],[4,5]] is two texts"),
+        Arg::new("texts")
+            .long("texts")
+            .value_name("FILE")
+            .value_parser(value_parser!(std::path::PathBuf))
+            .conflicts_with("text")
+            .help("Texts from a file of JSON lines: a string, {\"prompt\": ...} or {\"ids\": ...} each"),
+        Arg::new("watermarking_config")
+            .long("watermarking-config")
+            .value_name("JSON")
+            .help("The watermark to look for [default: that of the model's generation_config.json, or of --detector]"),
+        Arg::new("detector")
+            .long("detector")
+            .value_name("FOLDER")
+            .value_parser(value_parser!(std::path::PathBuf))
+            .help("A trained SynthID detector, as Python's BayesianDetectorModel.save_pretrained writes it"),
+        Arg::new("z-threshold")
+            .long("z-threshold")
+            .value_name("NUMBER")
+            .value_parser(value_parser!(f64))
+            .default_value("3.0")
+            .help("Standard deviations above which a text counts as marked with green lists"),
+        Arg::new("ignore-repeated-ngrams")
+            .long("ignore-repeated-ngrams")
+            .action(ArgAction::SetTrue)
+            .help("Judge equal windows of a text once (green lists)"),
+    ]);
+    command.about("Look for a watermark in texts; prints one JSON object a line and text")
+}
+
 fn inspect() -> Command {
     let command = Command::new("inspect").args([
         Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object").help_heading("Output"),
@@ -128,7 +168,7 @@ pub fn explain(error: &clap::Error) -> Result<(), Failure> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return out::write(&text),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             return Err(Failure::usage(
-                "a command is needed (demo, generate, chat, inspect or import); see `unspool --help`",
+                "a command is needed (demo, generate, chat, detect, inspect or import); see `unspool --help`",
             ));
         }
         _ => {}
@@ -153,8 +193,8 @@ mod tests {
         let command = super::command();
         let told: Vec<String> =
             command.get_subcommands().map(|sub| sub.get_about().unwrap_or_default().to_string()).collect();
-        assert_eq!(told.len(), 5);
-        for (about, begins) in told.iter().zip(["Fetch", "Continue", "Talk", "Tell", "Turn"]) {
+        assert_eq!(told.len(), 6);
+        for (about, begins) in told.iter().zip(["Fetch", "Continue", "Talk", "Look", "Tell", "Turn"]) {
             assert!(about.starts_with(begins), "{about}");
         }
     }

@@ -102,7 +102,12 @@ impl PromptArgs {
     }
 }
 
-fn text_or_stdin(text: &str) -> Result<String, Failure> {
+/// `text`, or for `-` what standard input holds, without the end of its last line.
+///
+/// # Errors
+///
+/// When standard input cannot be read as text.
+pub fn text_or_stdin(text: &str) -> Result<String, Failure> {
     if text != "-" {
         return Ok(text.to_string());
     }

@@ -2,6 +2,7 @@
 
 pub mod chat;
 pub mod demo;
+pub mod detect;
 pub mod generate;
 pub mod import;
 pub mod inspect;

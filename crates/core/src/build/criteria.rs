@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::config::Settings;
 use crate::error::{Error, Result};
-use crate::stop::{Criterion, Eos, Length, StopStrings, Time};
+use crate::stop::{Confidence, Criterion, Eos, Length, StopStrings, Time};
 use crate::vocabulary::Vocabulary;
 
 /// The criteria that `settings` ask for. A caller's own criteria come after them.
 ///
 /// Any of them ends a row, so the order decides only which reason is told when several fire on one token: eos, stop
-/// string, length, time. The clock of `max_time` starts here: call this when the inputs are ready, right before the
+/// string, length, time, confidence. The clock of `max_time` starts here: call this when the inputs are ready, right before the
 /// first step.
 ///
 /// # Errors
@@ -34,6 +34,9 @@ pub fn criteria(settings: &Settings, vocabulary: Option<Arc<dyn Vocabulary>>) ->
     if let Some(limit) = settings.max_time {
         criteria.push(Box::new(Time::new(limit)));
     }
+    if let Some(threshold) = settings.assistant_confidence_threshold {
+        criteria.push(Box::new(Confidence::new(threshold)?));
+    }
     Ok(criteria)
 }
 
@@ -52,6 +55,15 @@ mod tests {
         let mut check = |ids: &[u32]| all.check(&Row { ids, prompt_len: 1, prompt: 0 }, &[]).unwrap();
         assert_eq!(check(&[7, 7]), Some(FinishReason::Eos));
         assert_eq!(check(&[7, 3]), Some(FinishReason::Length));
+    }
+
+    #[test]
+    fn a_drafting_model_stops_where_it_is_not_sure() {
+        let settings = Settings { assistant_confidence_threshold: Some(0.5), ..Settings::default() };
+        let mut all = AnyOf::new(criteria(&settings, None).unwrap());
+        let mut check = |scores: &[f32]| all.check(&Row { ids: &[7, 0], prompt_len: 1, prompt: 0 }, scores).unwrap();
+        assert_eq!(check(&[0.0; 3]), Some(FinishReason::Confidence));
+        assert_eq!(check(&[3.0, 0.0, 0.0]), None);
     }
 
     #[test]

@@ -191,6 +191,11 @@ pub(crate) fn refusal(name: &str, got: &Value, expected: &str) -> Error {
 /// The error about a name that is no field.
 pub(crate) fn unknown(name: &str) -> Error {
     let advice = match Field::nearest(name) {
+        _ if name == "forced_decoder_ids" => {
+            "generate() has it no more (transformers 4.57, 5.x) and only Whisper still reads it, from \
+             its own files; for a forced first token set forced_bos_token_id, for others prefix_allowed_tokens_fn"
+                .to_owned()
+        }
         Some(field) => format!("did you mean {}?", field.name),
         None => "see the list of generation settings".to_owned(),
     };

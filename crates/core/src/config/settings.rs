@@ -61,6 +61,8 @@ pub struct Settings {
     pub max_time: Option<Duration>,
     /// Texts that end a row.
     pub stop_strings: Vec<String>,
+    /// Probability of a written token below which a row ends; set for a drafting model (`is_assistant`) only.
+    pub assistant_confidence_threshold: Option<f64>,
     /// Penalty of tokens that occurred.
     pub repetition_penalty: Option<f64>,
     /// Choose the last token of each prompt again. The core has no tokenizer and refuses it; whoever has one heals the
@@ -98,6 +100,7 @@ impl Default for Settings {
             pad_token_id: None,
             max_time: None,
             stop_strings: Vec::new(),
+            assistant_confidence_threshold: None,
             repetition_penalty: None,
             token_healing: false,
             rules: Rules::default(),
@@ -144,6 +147,9 @@ impl Settings {
             pad_token_id,
             max_time: max_time(fields)?,
             stop_strings: texts(fields.value("stop_strings")),
+            assistant_confidence_threshold: fields
+                .float("assistant_confidence_threshold")
+                .filter(|threshold| fields.bool("is_assistant") == Some(true) && *threshold > 0.0),
             repetition_penalty: number(fields, "repetition_penalty", "a number above 0", 1.0, |x| x > 0.0)?,
             token_healing: fields.bool("token_healing").unwrap_or(false),
             rules,

@@ -185,6 +185,13 @@ fn a_misspelt_setting_of_the_call_is_refused_and_one_of_the_model_file_is_kept()
     let fields = merged(json!({"lang_to_id": {"<|de|>": 133}}), json!({}));
     assert!(fields.extra().contains_key("lang_to_id"));
     assert!(Settings::resolve(&fields, &FACTS).is_ok());
+    // Whisper's files still have these; only Whisper's own generate() reads them.
+    let fields = merged(json!({"forced_decoder_ids": [[1, null], [2, 50359]]}), json!({}));
+    assert!(fields.extra().contains_key("forced_decoder_ids"));
+    assert!(Settings::resolve(&fields, &FACTS).is_ok());
+    let error = self::error(json!({}), json!({"forced_decoder_ids": [[1, 5]]}));
+    assert!(error.message().starts_with("\"forced_decoder_ids\" is not a generation setting"), "{error}");
+    assert!(error.message().contains("forced_bos_token_id"), "{error}");
     assert!(
         GenerationConfig::from_json(&json!({"streamer": 1})).unwrap_err().message().contains("argument of the call")
     );
@@ -193,7 +200,6 @@ fn a_misspelt_setting_of_the_call_is_refused_and_one_of_the_model_file_is_kept()
 #[test]
 fn what_is_not_built_is_refused_by_name() {
     let cases = [
-        ("is_assistant", json!(true)),
         ("use_mtp", json!(true)),
         ("prompt_lookup_num_tokens", json!(3)),
         ("assistant_early_exit", json!(2)),
@@ -212,6 +218,17 @@ fn what_is_not_built_is_refused_by_name() {
     }
     let contrastive = error(json!({}), json!({"penalty_alpha": 0.6}));
     assert!(contrastive.message().contains("contrastive search"), "{contrastive}");
+}
+
+#[test]
+fn the_confidence_of_an_assistant_counts_where_there_is_one() {
+    let threshold = |model, call| settings(model, call).assistant_confidence_threshold;
+    assert_eq!(threshold(json!({}), json!({})), None);
+    assert_eq!(threshold(json!({}), json!({"assistant_confidence_threshold": 0.7})), None);
+    assert_eq!(threshold(json!({"is_assistant": true}), json!({})), Some(0.4));
+    assert_eq!(threshold(json!({"is_assistant": true}), json!({"assistant_confidence_threshold": 0.7})), Some(0.7));
+    assert_eq!(threshold(json!({"assistant_confidence_threshold": 0.0}), json!({"is_assistant": true})), None);
+    assert_eq!(threshold(json!({}), json!({"is_assistant": false, "assistant_confidence_threshold": 1})), None);
 }
 
 #[test]

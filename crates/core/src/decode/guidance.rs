@@ -9,7 +9,7 @@ use crate::config::Settings;
 use crate::error::{Error, Result};
 use crate::model::{Model, RowInput, Session, SessionOptions};
 use crate::processor::softmax::log_softmax;
-use crate::token::TokenId;
+use crate::token::{TokenId, check_ids};
 
 /// The unconditional side of a generation; Python's `UnbatchedClassifierFreeGuidanceLogitsProcessor`.
 pub(crate) struct Guidance {
@@ -62,12 +62,7 @@ impl Guidance {
             if context.is_empty() {
                 return Err(at(Error::invalid_input("it has no tokens; give at least one")));
             }
-            if let Some(id) = context.iter().find(|id| **id as usize >= model.vocab_size()) {
-                return Err(at(Error::invalid_input(format!(
-                    "token {id} is outside the vocabulary of {} tokens",
-                    model.vocab_size()
-                ))));
-            }
+            check_ids(context, model.vocab_size()).map_err(at)?;
             let length = (prompt.max_length - prompt.ids.len()).saturating_add(context.len() - 1);
             if let Some(limit) = model.max_positions().filter(|limit| length > *limit) {
                 return Err(at(Error::invalid_input(format!(

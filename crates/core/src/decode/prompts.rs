@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::config::Settings;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::token::TokenId;
+use crate::token::{TokenId, check_ids};
 
 /// Rows of one request: far above what any memory holds the caches of, and small enough to count.
 const MAX_ROWS: usize = 1 << 20;
@@ -89,12 +89,7 @@ fn check_one<'a>(
         }
         (ids, _) => Cow::Borrowed(ids),
     };
-    if let Some((position, id)) = ids.iter().enumerate().find(|(_, id)| **id as usize >= vocab) {
-        return Err(Error::invalid_input(format!(
-            "id {id} at position {position} is outside the vocabulary of {vocab} entries; give ids below {vocab} (is this \
-             the tokenizer of another model?)"
-        )));
-    }
+    check_ids(&ids, vocab)?;
     if let Some(positions) = positions.filter(|positions| ids.len() > *positions) {
         return Err(Error::invalid_input(format!(
             "the prompt has {} tokens and the model takes at most {positions} positions; shorten the prompt",

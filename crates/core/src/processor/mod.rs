@@ -48,8 +48,8 @@ pub use top_k::TopK;
 pub use top_p::TopP;
 pub use typical::Typical;
 pub use watermark::{
-    GreenListWatermark, SeedingScheme, SynthIdConfig, SynthIdWatermark, WatermarkConfig, WatermarkDetection,
-    WatermarkDetector, WatermarkingConfig,
+    BayesianDetector, GreenListWatermark, SeedingScheme, SynthIdConfig, SynthIdDetector, SynthIdWatermark,
+    WatermarkConfig, WatermarkDetection, WatermarkDetector, WatermarkingConfig,
 };
 
 #[cfg(test)]

@@ -254,6 +254,58 @@ fn typical_may_remove_the_best_and_cutoffs_never_do() {
     }
 }
 
+/// Ids that the definition of typical sampling keeps: sort everything by distance, sum from the nearest.
+fn literal_typical(scores: &[f32], mass: f64, keep: usize) -> Vec<usize> {
+    let mut probabilities = Vec::new();
+    softmax::softmax(scores, &mut probabilities).unwrap();
+    let log_mass = softmax::log_mass(scores);
+    let entropy = softmax::entropy(scores, log_mass) as f32;
+    let distance = |id: usize| ((log_mass - f64::from(scores[id])) as f32 - entropy).abs();
+    let mut order: Vec<usize> = (0..scores.len()).filter(|&id| scores[id] > NONE).collect();
+    order.sort_by(|&a, &b| distance(a).total_cmp(&distance(b)));
+    let mut sum = 0.0f64;
+    let reached = order.iter().position(|&id| {
+        sum += f64::from(probabilities[id]);
+        sum as f32 >= mass as f32
+    });
+    let bound = distance(order[reached.unwrap_or(order.len() - 1)]);
+    let mut stays: Vec<usize> = order
+        .iter()
+        .enumerate()
+        .filter(|&(place, &id)| place < keep || distance(id) <= bound)
+        .map(|(_, &id)| id)
+        .collect();
+    stays.sort_unstable();
+    stays
+}
+
+proptest! {
+    #[test]
+    fn typical_equals_its_definition(
+        scores in prop_oneof![3 => logits(400), 1 => logits(4000)],
+        mass in prop_oneof![0.001..0.999f64, (1u32..8).prop_map(|n| f64::from(n) / 8.0), Just(0.9), Just(0.95)],
+        keep in 1usize..4,
+    ) {
+        prop_assert_eq!(kept(Typical::new(mass, keep).unwrap(), &scores), literal_typical(&scores, mass, keep));
+    }
+
+    /// Few different scores, so that the mass is reached among many ties, and shares at which sums meet it exactly.
+    #[test]
+    fn typical_keeps_every_tie(
+        scores in prop::collection::vec((0u8..3).prop_map(|n| f32::from(n) * 2f32.ln()), 1030..2100),
+        eighths in 1u32..8,
+        keep in prop_oneof![3 => Just(1usize), 1 => 2usize..2000],
+    ) {
+        let mass = f64::from(eighths) / 8.0;
+        prop_assert_eq!(kept(Typical::new(mass, keep).unwrap(), &scores), literal_typical(&scores, mass, keep));
+    }
+
+    #[test]
+    fn typical_equals_its_definition_on_equal_scores(n in 1usize..3000, mass in 0.001..0.999f64) {
+        prop_assert_eq!(kept(Typical::new(mass, 1).unwrap(), &vec![0.5; n]).len(), n);
+    }
+}
+
 #[test]
 fn top_h_holds_the_terms_of_the_whole_distribution_against_the_entropy() {
     let p = logs(&[0.5, 0.3, 0.15, 0.05]);

@@ -1,5 +1,6 @@
 //! The log-probability of a chosen token; Python's `compute_transition_scores(normalize_logits=True)`.
 
+use super::exp::exp;
 use super::mass::masses;
 use super::peak::peak;
 use crate::token::TokenId;
@@ -25,9 +26,29 @@ pub fn log_prob(scores: &[f32], id: TokenId) -> f32 {
     (f64::from(score) - f64::from(peak.max) - masses(scores, peak.max).sum::<f64>().ln()) as f32
 }
 
+/// `softmax(scores)[id]`, from weights of single precision as the filters have them: equal scores give exactly equal
+/// shares. NaN and 0 where [`log_prob`] is NaN and minus infinity.
+pub(crate) fn prob(scores: &[f32], id: TokenId) -> f32 {
+    let peak = peak(scores);
+    if peak.nan || peak.max.is_infinite() {
+        return f32::NAN;
+    }
+    let Some(&score) = scores.get(id as usize) else { return 0.0 };
+    exp(score - peak.max) / masses(scores, peak.max).sum::<f64>() as f32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_scores_have_exactly_equal_probabilities() {
+        for n in [1, 2, 4, 5, 10] {
+            assert_eq!(prob(&vec![-3.7; n], 0), 1.0 / n as f32);
+        }
+        assert_eq!(prob(&[1.0, f32::NEG_INFINITY], 1), 0.0);
+        assert!(prob(&[0.0, f32::NAN], 0).is_nan());
+    }
 
     #[test]
     fn equals_the_exact_log_softmax() {

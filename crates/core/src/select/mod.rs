@@ -11,6 +11,7 @@ pub mod without_replacement;
 
 pub use argmax::argmax;
 pub use log_prob::log_prob;
+pub(crate) use log_prob::prob;
 pub use multinomial::Multinomial;
 pub use top::Top;
 pub use without_replacement::WithoutReplacement;

@@ -15,6 +15,8 @@ pub enum FinishReason {
     StopString,
     /// `max_time` passed.
     Time,
+    /// A drafting model was not sure enough of its token.
+    Confidence,
     /// The caller's sink asked to stop.
     Cancelled,
     /// A caller's own criterion, by its name.
@@ -22,13 +24,14 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
-    /// The word used in JSON: `eos`, `length`, `stop_string`, `time`, `cancelled` or the criterion's own name.
+    /// The word used in JSON: `eos`, `length`, `stop_string`, `time`, `confidence`, `cancelled` or the criterion's own name.
     pub fn as_str(&self) -> &str {
         match self {
             FinishReason::Eos => "eos",
             FinishReason::Length => "length",
             FinishReason::StopString => "stop_string",
             FinishReason::Time => "time",
+            FinishReason::Confidence => "confidence",
             FinishReason::Cancelled => "cancelled",
             FinishReason::Custom(name) => name,
         }

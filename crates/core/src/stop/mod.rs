@@ -1,6 +1,7 @@
 //! When a row is done, one criterion a file.
 
 pub mod any;
+pub mod confidence;
 pub mod contract;
 pub mod eos;
 pub mod max_length;
@@ -8,6 +9,7 @@ pub mod max_time;
 pub mod stop_strings;
 
 pub use any::AnyOf;
+pub use confidence::Confidence;
 pub use contract::{Criterion, FinishReason};
 pub use eos::Eos;
 pub use max_length::Length;

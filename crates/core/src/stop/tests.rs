@@ -14,6 +14,8 @@ use crate::row::Row;
 use crate::token::TokenId;
 use crate::vocabulary::{TextUnit, Vocabulary};
 
+const NONE: f32 = f32::NEG_INFINITY;
+
 struct Tokens(Vec<Vec<u8>>, TextUnit);
 
 impl Vocabulary for Tokens {
@@ -180,6 +182,25 @@ fn time_is_over_when_more_than_the_limit_has_passed() {
     let mut at_once = Time::new(Duration::ZERO);
     std::thread::sleep(Duration::from_millis(1));
     assert_eq!(at_once.check(&row(&[1]), &[]).unwrap(), Some(FinishReason::Time));
+}
+
+#[test]
+fn confidence_is_the_newest_tokens_own_probability() {
+    let ends = |threshold, ids: &[u32], scores: &[f32]| {
+        let reason = Confidence::new(threshold).unwrap().check(&row(ids), scores).unwrap();
+        assert!(reason.is_none() || reason == Some(FinishReason::Confidence));
+        reason.is_some()
+    };
+    assert!(ends(0.5, &[0, 2], &[0.0; 3]));
+    // The comparison is strict: exactly the threshold is sure enough.
+    assert!(!ends(0.5, &[0, 1], &[0.0; 2]));
+    assert!(!ends(0.25, &[0, 1], &[0.0; 4]));
+    let scores = [0.1f32.ln(), 0.1f32.ln(), 0.7f32.ln(), 0.1f32.ln()];
+    assert!(!ends(0.65, &[2], &scores) && ends(0.65, &[1], &scores) && ends(0.75, &[2], &scores));
+    assert!(ends(1e-9, &[1], &[0.0, NONE]), "a forbidden token is never sure");
+    assert!(!ends(0.5, &[1], &[f32::NAN, 0.0]), "as in Python nothing is compared with NaN");
+    assert!(ends(2.0, &[1], &[NONE, 0.0]) && !ends(0.0, &[0], &[NONE, 0.0]));
+    assert!(Confidence::new(f64::NAN).unwrap_err().message().starts_with("assistant_confidence_threshold is NaN"));
 }
 
 #[test]

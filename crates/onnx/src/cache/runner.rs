@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use unspool_core::{Error, Keep, Result, RowInput};
+use unspool_core::{Error, Keep, Result, RowInput, check_ids};
 
 use super::kv::KvCache;
 use crate::engine::contract::{CacheCall, Call, Engine, Feed, LogitsCall};
@@ -85,12 +85,8 @@ impl Runner {
                 lens.len()
             )));
         }
-        let vocab = self.signature.vocab_size;
         for (row, (input, &len)) in inputs.iter().zip(lens).enumerate() {
-            if let Some(&id) = input.tokens.iter().find(|&&id| id as usize >= vocab) {
-                return Err(Error::invalid_input(format!("token id {id} is outside the vocabulary of {vocab}"))
-                    .at(format!("row {row}")));
-            }
+            check_ids(input.tokens, self.signature.vocab_size).map_err(|error| error.at(format!("row {row}")))?;
             let total = len + input.tokens.len();
             if let Some(limit) = self.max_positions.filter(|&limit| total > limit) {
                 return Err(Error::invalid_input(format!(

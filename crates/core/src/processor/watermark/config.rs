@@ -87,8 +87,49 @@ pub enum WatermarkingConfig {
     SynthId(SynthIdConfig),
 }
 
-/// Largest table and longest history that are believed.
+/// Largest table and longest history that are believed; Python's own limit of the table.
 const MOST: usize = 1 << 24;
+
+/// Longest n-gram that is believed. Each step hashes the remembered contexts, so its cost grows with the length; the
+/// paper and Python's examples have 5.
+const LONGEST_NGRAM: usize = 128;
+
+/// Most layers of a tournament.
+const MOST_KEYS: usize = 1024;
+
+impl SynthIdConfig {
+    /// N-grams of `ngram_len` tokens and one layer per key; the rest as Python's defaults.
+    pub fn new(ngram_len: usize, keys: Vec<i64>) -> Self {
+        SynthIdConfig {
+            ngram_len,
+            keys,
+            context_history_size: 1024,
+            sampling_table_seed: 0,
+            sampling_table_size: 1 << 16,
+            skip_first_ngram_calls: false,
+            debug_mode: false,
+        }
+    }
+
+    /// # Errors
+    ///
+    /// No key or too many, or a size outside its range; the message names the field.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.keys.is_empty() || self.keys.len() > MOST_KEYS {
+            return Err(wrong("keys", &format!("{} keys", self.keys.len()), &format!("1 to {MOST_KEYS} keys")));
+        }
+        for (name, size, least, most) in [
+            ("ngram_len", self.ngram_len, 2, LONGEST_NGRAM),
+            ("context_history_size", self.context_history_size, 1, MOST),
+            ("sampling_table_size", self.sampling_table_size, 1, MOST),
+        ] {
+            if !(least..=most).contains(&size) {
+                return Err(wrong(name, &size, &format!("an integer from {least} to {most}")));
+            }
+        }
+        Ok(())
+    }
+}
 
 impl WatermarkingConfig {
     /// Reads the object of a configuration: SynthID when it has `ngram_len` or `keys`, else a green list.
@@ -121,7 +162,7 @@ fn green_list(reader: &Reader<'_>) -> Result<WatermarkConfig> {
         bias,
         hashing_key: reader.read("hashing_key", Value::as_i64, "an integer")?.unwrap_or(default.hashing_key),
         seeding_scheme,
-        context_width: reader.size("context_width", 1)?.unwrap_or(default.context_width),
+        context_width: reader.size("context_width")?.unwrap_or(default.context_width),
     };
     config.check().map(|()| config)
 }
@@ -139,22 +180,20 @@ fn synth_id(reader: &Reader<'_>) -> Result<SynthIdConfig> {
     let all = |value: &Value| value.as_array()?.iter().map(Value::as_i64).collect::<Option<Vec<_>>>();
     let missing = |key: &str| Error::invalid_config(format!("watermarking_config has no {key}; SynthID needs it"));
     let keys = reader.read("keys", all, "a list of integers")?.ok_or_else(|| missing("keys"))?;
-    if keys.is_empty() || keys.len() > 1024 {
-        return Err(wrong("keys", &format!("{} keys", keys.len()), "1 to 1024 keys"));
-    }
-    Ok(SynthIdConfig {
-        ngram_len: reader.size("ngram_len", 2)?.ok_or_else(|| missing("ngram_len"))?,
-        keys,
-        context_history_size: reader.size("context_history_size", 1)?.unwrap_or(1024),
-        sampling_table_seed: reader
-            .read("sampling_table_seed", Value::as_u64, "an integer of at least 0")?
-            .unwrap_or(0),
-        sampling_table_size: reader.size("sampling_table_size", 1)?.unwrap_or(1 << 16),
-        skip_first_ngram_calls: reader
-            .read("skip_first_ngram_calls", Value::as_bool, "true or false")?
-            .unwrap_or(false),
-        debug_mode: reader.read("debug_mode", Value::as_bool, "true or false")?.unwrap_or(false),
-    })
+    let ngram_len = reader.size("ngram_len")?.ok_or_else(|| missing("ngram_len"))?;
+    let default = SynthIdConfig::new(ngram_len, keys);
+    let seed = reader.read("sampling_table_seed", Value::as_u64, "an integer of at least 0")?;
+    let skip = reader.read("skip_first_ngram_calls", Value::as_bool, "true or false")?;
+    let debug = reader.read("debug_mode", Value::as_bool, "true or false")?;
+    let config = SynthIdConfig {
+        context_history_size: reader.size("context_history_size")?.unwrap_or(default.context_history_size),
+        sampling_table_seed: seed.unwrap_or(default.sampling_table_seed),
+        sampling_table_size: reader.size("sampling_table_size")?.unwrap_or(default.sampling_table_size),
+        skip_first_ngram_calls: skip.unwrap_or(default.skip_first_ngram_calls),
+        debug_mode: debug.unwrap_or(default.debug_mode),
+        ..default
+    };
+    config.check().map(|()| config)
 }
 
 struct Reader<'a>(&'a Map<String, Value>);
@@ -177,10 +216,10 @@ impl Reader<'_> {
         }
     }
 
-    fn size(&self, key: &str, least: usize) -> Result<Option<usize>> {
+    /// A size; its range is the configuration's own check.
+    fn size(&self, key: &str) -> Result<Option<usize>> {
         let read = |value: &Value| value.as_u64().and_then(|value| usize::try_from(value).ok());
-        let inside = |value: &usize| (least..=MOST).contains(value);
-        self.read(key, |value| read(value).filter(inside), &format!("an integer from {least} to {MOST}"))
+        self.read(key, read, "an integer above 0")
     }
 }
 

@@ -54,8 +54,8 @@ impl GreenListWatermark {
     pub(super) fn is_green(&self, window: &[TokenId]) -> bool {
         let Some((last, before)) = window.split_last() else { return false };
         match self.config.seeding_scheme {
-            SeedingScheme::LeftHash => self.green(self.left_seed(before)).contains(last),
-            SeedingScheme::SelfHash => self.green(self.self_seed(window, *last)).contains(last),
+            SeedingScheme::LeftHash => self.has(self.left_seed(before), *last),
+            SeedingScheme::SelfHash => self.has(self.self_seed(window, *last), *last),
         }
     }
 
@@ -72,10 +72,22 @@ impl GreenListWatermark {
     }
 
     fn green(&self, seed: i128) -> Vec<TokenId> {
-        let seed = seed.rem_euclid(i128::from(u64::MAX)) as u64;
-        let count = (f64::from(self.vocab) * self.config.greenlist_ratio) as u32;
-        Mersenne::new(seed).permutation(self.vocab, count)
+        random(seed).permutation(self.vocab, self.count())
     }
+
+    /// Whether a token is in that list.
+    fn has(&self, seed: i128, id: TokenId) -> bool {
+        random(seed).permutation_has(self.vocab, self.count(), id)
+    }
+
+    /// Tokens of a list.
+    fn count(&self) -> u32 {
+        (f64::from(self.vocab) * self.config.greenlist_ratio) as u32
+    }
+}
+
+fn random(seed: i128) -> Mersenne {
+    Mersenne::new(seed.rem_euclid(i128::from(u64::MAX)) as u64)
 }
 
 impl Processor for GreenListWatermark {

@@ -58,4 +58,21 @@ impl Mersenne {
         entries.truncate(fixed as usize);
         entries
     }
+
+    /// Whether `item` is among the first `count` entries of that permutation. The same draws, without the entries: only the
+    /// item's own place is followed.
+    pub(super) fn permutation_has(&mut self, size: u32, count: u32, item: u32) -> bool {
+        let fixed = count.min(size);
+        let mut place = item;
+        for index in 0..fixed.min(size.saturating_sub(1)) {
+            let other = index + self.next() % (size - index);
+            if other == place {
+                return true;
+            }
+            if index == place {
+                place = other;
+            }
+        }
+        place < fixed
+    }
 }

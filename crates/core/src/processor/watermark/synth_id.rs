@@ -1,8 +1,10 @@
 //! SynthID-Text: a tournament of hashed bits. <https://doi.org/10.1038/s41586-024-08025-4>.
 
+use std::collections::HashMap;
+
 use super::config::SynthIdConfig;
 use super::mersenne::Mersenne;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::processor::Processor;
 use crate::processor::softmax::softmax;
 use crate::row::Row;
@@ -26,15 +28,10 @@ impl SynthIdWatermark {
     ///
     /// # Errors
     ///
-    /// N-grams of fewer than 2 tokens, or an empty table.
+    /// N-grams of fewer than 2 or more than 128 tokens, no key or more than 1024, an empty table or history, or one above
+    /// 2^24.
     pub fn new(config: SynthIdConfig) -> Result<Self> {
-        for (name, size, least) in
-            [("ngram_len", config.ngram_len, 2), ("sampling_table_size", config.sampling_table_size, 1)]
-        {
-            if size < least {
-                return Err(Error::invalid_config(format!("{name} is {size}, expected at least {least}")));
-            }
-        }
+        config.check()?;
         let mut random = Mersenne::new(config.sampling_table_seed);
         let table = (0..config.sampling_table_size).map(|_| (random.next() % 2) as u8).collect();
         Ok(SynthIdWatermark { config, table, probabilities: Vec::new(), bits: Vec::new() })
@@ -50,15 +47,32 @@ impl SynthIdWatermark {
     /// The mean of the bits of every n-gram of `ids` whose context is new: about 0.5 in text without the mark, above it
     /// with the mark; `None` when the text is shorter than an n-gram.
     pub fn mean_score(&self, ids: &[TokenId]) -> Option<f64> {
-        let mut seen = std::collections::HashSet::new();
-        let windows = ids.windows(self.config.ngram_len);
-        let fresh = windows.filter(|window| window.split_last().is_some_and(|(_, context)| seen.insert(context)));
         let (mut sum, mut count) = (0.0, 0.0);
-        for bit in fresh.flat_map(|window| self.g_values(window)) {
+        for bit in self.judged(ids).flat_map(|ngram| self.g_values(ngram)) {
             sum += f64::from(bit);
             count += 1.0;
         }
         (count > 0.0).then(|| sum / count)
+    }
+
+    /// The n-grams of a text whose context was not among the remembered ones before: those that could be marked.
+    #[doc(alias = "compute_context_repetition_mask")]
+    pub(super) fn judged<'a>(&self, ids: &'a [TokenId]) -> impl Iterator<Item = &'a [TokenId]> {
+        let size = self.config.context_history_size;
+        let mut last = HashMap::new();
+        ids.windows(self.config.ngram_len).enumerate().filter_map(move |(place, ngram)| {
+            let (_, context) = ngram.split_last()?;
+            let hash = context.iter().fold(1, |hash, id| step(hash, i64::from(*id)));
+            let before = last.insert(hash, place);
+            // The history begins with zeros.
+            let repeated = before.is_some_and(|before| place - before <= size) || (hash == 0 && place < size);
+            (!repeated).then_some(ngram)
+        })
+    }
+
+    /// What it was made of.
+    pub fn config(&self) -> &SynthIdConfig {
+        &self.config
     }
 
     /// Hash of the `ngram_len - 1` tokens before new token `call`.
@@ -72,7 +86,10 @@ impl SynthIdWatermark {
 }
 
 fn bit(table: &[u8], hash: i64) -> u8 {
-    let place = hash.rem_euclid(table.len().max(1) as i64) as usize;
+    // The low bits are the same remainder where the size is a power of two, and it usually is.
+    let size = table.len();
+    let place =
+        if size.is_power_of_two() { hash as usize & (size - 1) } else { hash.rem_euclid(size.max(1) as i64) as usize };
     table.get(place).copied().unwrap_or(0)
 }
 

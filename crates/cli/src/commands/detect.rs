@@ -1,0 +1,139 @@
+//! `unspool detect`: was a text written with a watermark?
+
+use std::path::PathBuf;
+
+use clap::{ArgMatches, FromArgMatches};
+use serde_json::{Value, json};
+use unspool::config::{Field, Resolved};
+use unspool::processor::{SynthIdDetector, SynthIdWatermark, WatermarkDetector, WatermarkingConfig};
+use unspool::{Call, Error, GenerationConfig, Pipeline, TokenId, check_ids, open_synth_id_detector};
+
+use super::notice;
+use crate::args::fields;
+use crate::args::model::ModelArgs;
+use crate::args::prompts::text_or_stdin;
+use crate::batch::read::{self, Placed};
+use crate::failure::Failure;
+use crate::print::out;
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When an argument, a text, the detector or the model is not usable, or no watermark is named.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let model = ModelArgs::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut call = Call::new();
+    if let Some(text) = matches.get_one::<String>("watermarking_config") {
+        let field = Field::named("watermarking_config").ok_or_else(|| Error::engine("there is no such field"))?;
+        let value = fields::value(field, &[text]).map_err(Failure::Usage)?;
+        call.config = GenerationConfig::from_json(&json!({"watermarking_config": value}))?;
+    }
+    let texts = texts(matches)?;
+    let pipeline = notice::open(&model.path()?, &model.options())?;
+    let detector = Detector::of(matches, &pipeline.resolve(&call), pipeline.model().vocab_size())?;
+    for (index, (place, text)) in texts.iter().enumerate() {
+        let found =
+            pipeline.encode(text).and_then(|ids| detector.judge(&ids, &pipeline)).map_err(|error| error.at(place))?;
+        let mut line = json!({"index": index});
+        if let (Value::Object(line), Value::Object(found)) = (&mut line, found) {
+            line.extend(found);
+        }
+        out::line(&line.to_string())?;
+    }
+    Ok(())
+}
+
+fn texts(matches: &ArgMatches) -> Result<Placed, Failure> {
+    if let Some(path) = matches.get_one::<PathBuf>("texts") {
+        return Ok(read::lines(path)?);
+    }
+    if let Some(json) = matches.get_one::<String>("ids") {
+        return Ok(read::ids(json)?);
+    }
+    let texts = matches.get_many::<String>("text").into_iter().flatten().enumerate();
+    let texts = texts.map(|(index, text)| Ok((format!("text {index}"), unspool::Prompt::Text(text_or_stdin(text)?))));
+    let texts: Placed = texts.collect::<Result<_, Failure>>()?;
+    if texts.is_empty() {
+        return Err(Failure::usage("there is no text; give one, - for standard input, --ids or --texts"));
+    }
+    Ok(texts)
+}
+
+enum Detector {
+    GreenList { detector: WatermarkDetector, z_threshold: f64 },
+    Mean(SynthIdWatermark),
+    Trained(SynthIdDetector),
+}
+
+impl Detector {
+    /// The detector of the watermark in force; what else the model's file asks for does not matter here.
+    fn of(matches: &ArgMatches, fields: &Resolved, vocab: usize) -> Result<Detector, Failure> {
+        let watermark = fields.value("watermarking_config").and_then(Value::as_object);
+        let watermark = watermark.map(WatermarkingConfig::from_json).transpose()?;
+        let unique = matches.get_flag("ignore-repeated-ngrams");
+        if let Some(folder) = matches.get_one::<PathBuf>("detector") {
+            let watermark = match watermark {
+                Some(WatermarkingConfig::GreenList(_)) => {
+                    return Err(Failure::usage("--detector is for SynthID; the watermark to look for is a green list"));
+                }
+                Some(WatermarkingConfig::SynthId(config)) => Some(config),
+                None => None,
+            };
+            let detector = open_synth_id_detector(folder, watermark)?;
+            return Ok(Detector::Trained(detector.eos(ids(fields.value("eos_token_id")))));
+        }
+        match watermark {
+            Some(WatermarkingConfig::GreenList(config)) => {
+                let mut detector = WatermarkDetector::new(config, vocab)?;
+                if let [bos] = ids(fields.value("bos_token_id"))[..] {
+                    detector = detector.skip_bos(bos);
+                }
+                if unique {
+                    detector = detector.ignore_repeated_ngrams();
+                }
+                let z_threshold = matches.get_one::<f64>("z-threshold").copied().unwrap_or(3.0);
+                Ok(Detector::GreenList { detector, z_threshold })
+            }
+            Some(WatermarkingConfig::SynthId(config)) => Ok(Detector::Mean(SynthIdWatermark::new(config)?)),
+            None => Err(Failure::usage(
+                "no watermark is named: give --watermarking-config, for example '{}' for green lists as by default",
+            )),
+        }
+    }
+
+    /// What is found in a text; one kind of JSON object per kind of watermark.
+    fn judge(&self, ids: &[TokenId], pipeline: &Pipeline) -> unspool::Result<Value> {
+        check_ids(ids, pipeline.model().vocab_size())?;
+        Ok(match self {
+            Detector::GreenList { detector, z_threshold } => {
+                let found = detector.detect(ids)?;
+                json!({
+                    "kind": "green_list",
+                    "num_tokens_scored": found.tokens_scored,
+                    "num_green_tokens": found.green_tokens,
+                    "green_fraction": found.green_fraction,
+                    "z_score": found.z_score,
+                    "p_value": found.p_value,
+                    "prediction": found.is_marked(*z_threshold),
+                    "confidence": 1.0 - found.p_value,
+                })
+            }
+            Detector::Mean(watermark) => synth_id(watermark, None, ids),
+            Detector::Trained(detector) => synth_id(detector.watermark(), Some(detector.detect(ids)?), ids),
+        })
+    }
+}
+
+/// The ids of a field that holds one or several.
+fn ids(value: Option<&Value>) -> Vec<TokenId> {
+    let all = match value {
+        Some(Value::Array(all)) => all.as_slice(),
+        one => one.map_or(&[][..], std::slice::from_ref),
+    };
+    all.iter().filter_map(Value::as_u64).filter_map(|id| TokenId::try_from(id).ok()).collect()
+}
+
+fn synth_id(watermark: &SynthIdWatermark, posterior: Option<f64>, ids: &[TokenId]) -> Value {
+    json!({"kind": "synth_id", "mean_score": watermark.mean_score(ids), "bayesian_score": posterior})
+}
