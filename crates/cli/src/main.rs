@@ -1,5 +1,6 @@
 //! The unspool command line: `unspool demo` answers a question with a real model, `unspool generate` continues prompts,
-//! `unspool chat` talks, `unspool detect` looks for watermarks, `unspool inspect` tells what a model is, `unspool import` turns a checkpoint into a model folder.
+//! `unspool chat` talks, `unspool score` and `unspool embed` read, `unspool detect` looks for watermarks, `unspool inspect` tells what a model is,
+//! `unspool import` turns a checkpoint into a model folder.
 
 mod args;
 mod batch;
@@ -33,6 +34,8 @@ fn run() -> Result<(), Failure> {
         Some(("generate", matches)) => commands::generate::run(matches),
         Some(("chat", matches)) => commands::chat::run(matches),
         Some(("detect", matches)) => commands::detect::run(matches),
+        Some(("score", matches)) => commands::score::run(matches),
+        Some(("embed", matches)) => commands::embed::run(matches),
         Some(("inspect", matches)) => commands::inspect::run(matches),
         Some(("import", matches)) => commands::import::run(matches),
         _ => Err(Failure::usage("a command is needed; see `unspool --help`")),

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use crate::build;
 use crate::config::Settings;
-use crate::decode::{self, Beams, Clock, CustomGenerate, Guidance, KeptSession, Prepared, Prompt, Single, Writing};
+use crate::decode::{
+    self, Beams, Clock, Contrastive, CustomGenerate, Guidance, KeptSession, Lens, Prepared, Prompt, Single, Writing,
+};
 use crate::error::{Error, Result};
 use crate::model::{Model, SessionOptions};
 use crate::output::{Output, PromptOutput};
@@ -252,11 +254,17 @@ fn written(
     in_order.extend(criteria);
     let mut criteria = AnyOf::new(in_order);
 
-    // 3. A session with one row per prompt, kept or fresh, and one of guidance. (model.rs, decode/resume.rs,
-    // decode/guidance.rs)
+    // 3. A session with one row per prompt, kept or fresh, one of guidance, and a lens on hidden states. (model.rs,
+    // decode/resume.rs, decode/guidance.rs, decode/lens.rs)
+    let built = custom_generate.is_none();
+    let lens = if built { Lens::open(model, &settings)? } else { None };
+    let searches = settings.contrastive.filter(|_| built);
+    let states = searches.map(|_| decode::contrastive_states(model, &settings)).transpose()?;
     let guidance = Guidance::open(model, &settings, &prompts, negative_prompts)?;
     clock.restart();
     let (before, slot) = kept.map(|slot| (slot.take(), slot)).unzip();
+    // What a kept session holds was run without a look at its hidden states.
+    let before = before.filter(|_| states.is_none() && !settings.output_hidden_states);
     let options = SessionOptions { rows: prompts.len(), capacity: capacity(&prompts) };
     let (mut session, held) = decode::resume(model, before.flatten(), &prompts, &options)?;
 
@@ -275,7 +283,7 @@ fn written(
         }
     }
     // What a caller's loop left in the session is unknown.
-    let slot = slot.filter(|_| custom_generate.is_none());
+    let slot = slot.filter(|_| built);
     let one_row = settings.beams.num_beams == 1;
     let written = if let Some(mut custom) = custom_generate {
         let (session, kept, rng) = (session.as_mut(), held, &rng);
@@ -293,10 +301,22 @@ fn written(
     } else if settings.beams.num_beams > 1 {
         let mut decoding = Beams { settings, rules, criteria, sink, guidance, vocab, logprobs, first_row };
         decoding.run(session.as_mut(), &prompts, held, |prompt| rng(prompt, 0), clock)?
+    } else if let (Some(choice), Some(states)) = (searches, states) {
+        // Contrastive search (decode/contrastive.rs) selects by hidden states.
+        let rows = rows(&prompts, settings, logprobs, rng);
+        let mut decoding = Contrastive { settings, choice, rules, criteria, sink, guidance, vocab, states };
+        let written = decoding.run(session.as_mut(), &prompts, model.max_positions(), rows, clock)?;
+        by_prompt(written, prompts.len())
     } else {
         let rows = rows(&prompts, settings, logprobs, rng);
-        let mut decoding = Single { settings, rules, criteria, sink, guidance, vocab };
-        by_prompt(decoding.run(session.as_mut(), &prompts, held, rows, clock)?, prompts.len())
+        let lens = lens.as_ref();
+        let mut decoding = Single { settings, rules, criteria, sink, guidance, lens, vocab };
+        let written = match lens {
+            // DoLa changes scores by hidden states before the rules do (decode/lens.rs, decode/dola.rs).
+            Some(lens) => decoding.run(&mut lens.before(session.as_mut()), &prompts, held, rows, clock)?,
+            None => decoding.run(session.as_mut(), &prompts, held, rows, clock)?,
+        };
+        by_prompt(written, prompts.len())
     };
 
     // 9. What was written, per prompt. (output.rs)

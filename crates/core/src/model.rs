@@ -10,7 +10,8 @@
 //! 3. Cache law: after any walk of `step`, `reorder` and `crop` the next logits equal those of a fresh session that was
 //!    fed the same tokens.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::hidden::{HiddenAsk, HiddenShape, HiddenStates};
 use crate::logits::Logits;
 use crate::token::TokenId;
 
@@ -28,6 +29,26 @@ pub trait Model: Send + Sync {
     ///
     /// When memory for the caches is refused, or the engine fails.
     fn open(&self, options: &SessionOptions) -> Result<Box<dyn Session>>;
+
+    /// Which hidden states [`Session::step_hidden`] can give; `None` when it cannot give any.
+    fn hidden(&self) -> Option<HiddenShape> {
+        None
+    }
+
+    /// Applies the output matrix to hidden states: `states` is `[positions, width] f32`, and `logits` becomes
+    /// `[positions, vocab] f32`.
+    ///
+    /// # Errors
+    ///
+    /// When the model cannot do that by itself (refused by name), or the engine fails.
+    #[doc(alias = "lm_head")]
+    fn head(&self, states: &[f32], logits: &mut Vec<f32>) -> Result<()> {
+        let _ = (states, logits);
+        Err(Error::unsupported(
+            "this model cannot apply its output matrix to a hidden state by itself; import a checkpoint with \
+             `unspool import --hidden-states` for that",
+        ))
+    }
 }
 
 /// What a session is opened for.
@@ -76,6 +97,17 @@ pub trait Session: Send {
     /// An id outside the vocabulary, a row beyond the model's positions, or a failure of the engine. After an engine
     /// error the session is not usable any more.
     fn step(&mut self, rows: &[RowInput<'_>]) -> Result<Logits<'_>>;
+
+    /// As [`step`](Session::step), and also returns the hidden states that `ask` names, of the new tokens of every row.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Session::step); and when the model does not give these hidden states, which is refused by name before
+    /// anything runs.
+    fn step_hidden(&mut self, rows: &[RowInput<'_>], ask: &HiddenAsk<'_>) -> Result<(Logits<'_>, HiddenStates<'_>)> {
+        let _ = rows;
+        Err(ask.refused(None))
+    }
 
     /// New row `i` continues old row `from[i]`; `from` may repeat, drop and permute rows.
     ///

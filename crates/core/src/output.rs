@@ -1,5 +1,6 @@
 //! What comes back from a generation.
 
+use crate::hidden::StepStates;
 use crate::stop::FinishReason;
 use crate::token::TokenId;
 
@@ -44,12 +45,16 @@ pub struct Sequence {
     pub scores: Option<Vec<Vec<f32>>>,
     /// `[ids, vocab] f32`: the model's own scores of every step, with `output_logits`.
     pub logits: Option<Vec<Vec<f32>>>,
+    /// `[ids]`: the hidden states of every step, with `output_hidden_states`: those of the whole prompt for the first token,
+    /// of the token before it for every other one.
+    pub hidden_states: Option<Vec<StepStates>>,
 }
 
 impl Sequence {
     /// New tokens and why they ended, nothing else.
     pub fn new(ids: Vec<TokenId>, finish: FinishReason) -> Self {
-        Sequence { ids, finish, score: None, beam_indices: None, logprobs: None, scores: None, logits: None }
+        let (logprobs, scores, logits, hidden_states) = (None, None, None, None);
+        Sequence { ids, finish, score: None, beam_indices: None, logprobs, scores, logits, hidden_states }
     }
 }
 

@@ -9,9 +9,9 @@ use unspool_core::{Error, Result};
 
 use crate::checkpoint::{Checkpoint, Role};
 use crate::folder::write_description;
-use crate::graph;
+use crate::graph::{self, Extent};
 use crate::onnx::proto::ModelProto;
-use crate::onnx::{DataFile, GraphBuilder};
+use crate::onnx::{Built, DataFile, GraphBuilder};
 use crate::weights::{Form, Requantised, Source};
 
 /// Name of the graph's file; its weights lie beside it with `.data` appended.
@@ -21,6 +21,8 @@ const GRAPH: &str = "model.onnx";
 const PROMPT_GRAPH: &str = "prompt.onnx";
 /// The graph that runs single tokens on ONNX Runtime, over the same weights.
 const TOKEN_GRAPH: &str = "token.onnx";
+/// The graph of the output matrix alone, over the same weights.
+const HEAD_GRAPH: &str = "head.onnx";
 /// How the folder that an import is written in begins.
 const LEFTOVER: &str = ".unspool-import-";
 /// An import writes more often than this.
@@ -92,13 +94,16 @@ pub type OnProgress = Box<dyn Fn(Progress<'_>) -> Result<()> + Send + Sync>;
 pub struct ImportOptions {
     /// How weights are written.
     pub weights: Weights,
+    /// Whether the graph gives hidden states too, and the output matrix becomes a graph of its own.
+    pub hidden_states: bool,
     /// Who is told how far it is.
     pub progress: Option<OnProgress>,
 }
 
 impl fmt::Debug for ImportOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ImportOptions").field("weights", &self.weights).finish_non_exhaustive()
+        let mut told = f.debug_struct("ImportOptions");
+        told.field("weights", &self.weights).field("hidden_states", &self.hidden_states).finish_non_exhaustive()
     }
 }
 
@@ -165,7 +170,7 @@ impl fmt::Display for ImportReport {
 /// `config.json`, or a folder of one).
 ///
 /// The folder holds `onnx/model.onnx` with `onnx/model.onnx.data` (and over the same weights `onnx/prompt.onnx`, where 4-bit
-/// products are kept, and `onnx/token.onnx`, where there are 8-bit products), `config.json`, `generation_config.json`,
+/// products are kept, `onnx/token.onnx`, where there are 8-bit products, and with hidden states `onnx/head.onnx`), `config.json`, `generation_config.json`,
 /// `tokenizer.json` and `tokenizer_config.json` (from a safetensors folder: those that it has). It appears whole or not at
 /// all: everything is written beside it and moved at the end. Memory stays bounded: large tensors pass in pieces.
 ///
@@ -254,14 +259,17 @@ fn write_graph(checkpoint: &Checkpoint, folder: &Path, options: &ImportOptions) 
     };
     let data = DataFile::create(folder, &format!("{GRAPH}.data"))?;
     let mut builder = GraphBuilder::new(checkpoint.architecture(), data);
-    let float = options.weights == Weights::F32;
-    let notes = graph::build(&mut builder, source, &hyper.decoder(), float, &mut written)
+    let extent = Extent { float: options.weights == Weights::F32, hidden_states: options.hidden_states };
+    let notes = graph::build(&mut builder, source, &hyper.decoder(), extent, &mut written)
         .map_err(|error| error.at(checkpoint.path().display()))?;
     let bytes = builder.data_len();
-    let (model, token) = builder.finish()?;
+    let Built { portable: model, onnx_runtime, apart } = builder.finish()?;
     save(&model, &folder.join(GRAPH))?;
-    if let Some(token) = token {
+    if let Some(token) = onnx_runtime {
         save(&token, &folder.join(TOKEN_GRAPH))?;
+    }
+    if let Some(head) = apart {
+        save(&head, &folder.join(HEAD_GRAPH))?;
     }
     let keeps = options.weights == Weights::Keep;
     if let Some(prompt) = keeps.then(|| prompt_graph(model)).flatten() {

@@ -106,6 +106,12 @@ pub fn config_facts(root: &Path) -> Result<ConfigFacts> {
         };
         let heads = number(&["num_attention_heads", "n_head", "n_heads"]);
         facts.vocab_size = number(&["vocab_size"]);
+        facts.hidden_size = number(&["hidden_size", "n_embd", "d_model"]);
+        facts.tied = text
+            .into_iter()
+            .chain([&config])
+            .find_map(|v| v.get("tie_word_embeddings").and_then(Value::as_bool))
+            .unwrap_or(false);
         facts.kv_heads = number(&["num_key_value_heads"]).or(heads);
         facts.head_dim = number(&["head_dim"]).or_else(|| {
             let hidden = number(&["hidden_size", "n_embd", "d_model"])?;

@@ -9,6 +9,7 @@ pub mod description;
 pub mod engine;
 pub mod folder;
 pub mod graph;
+mod head;
 pub mod model;
 
 pub use description::{Description, EngineSupport};

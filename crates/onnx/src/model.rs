@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use unspool_core::{Error, Model, Result, Session, SessionOptions};
+use unspool_core::{Error, HiddenShape, Model, Result, Session, SessionOptions};
 
 use crate::cache::append::AppendSession;
 use crate::cache::grow::GrowSession;
@@ -14,6 +14,7 @@ use crate::description::Description;
 use crate::engine::choose::{Chosen, EngineChoice, choose};
 use crate::folder;
 use crate::graph::{CacheMode, read};
+use crate::head::Head;
 
 /// How to open a model folder.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,7 @@ pub struct OnnxOptions {
 pub struct OnnxModel {
     runner: Runner,
     description: Arc<Description>,
+    head: Arc<Head>,
 }
 
 impl OnnxModel {
@@ -62,7 +64,8 @@ impl OnnxModel {
         let max_positions = facts.max_positions;
         let description = Description::new(&graph, &signature, &*engine, threads, max_positions, hint);
         let runner = Runner { engine, signature: Arc::new(signature), max_positions };
-        Ok(OnnxModel { runner, description: Arc::new(description) })
+        let head = Arc::new(Head::beside(&graph, threads));
+        Ok(OnnxModel { runner, description: Arc::new(description), head })
     }
 
     pub(crate) fn runner(&self) -> &Runner {
@@ -84,6 +87,14 @@ impl Model for OnnxModel {
 
     fn max_positions(&self) -> Option<usize> {
         self.runner.max_positions
+    }
+
+    fn hidden(&self) -> Option<HiddenShape> {
+        self.runner.hidden()
+    }
+
+    fn head(&self, states: &[f32], logits: &mut Vec<f32>) -> Result<()> {
+        self.head.apply(&self.runner, states, logits)
     }
 
     fn open(&self, options: &SessionOptions) -> Result<Box<dyn Session>> {

@@ -3,13 +3,19 @@
 use std::fmt;
 use std::sync::Arc;
 
-use unspool_core::{Error, Model, Result, Session, SessionOptions, TokenId};
+use unspool_core::{Error, HiddenShape, Model, Result, Session, SessionOptions, TokenId};
 
 use crate::log::{Call, CallLog};
 use crate::scripted_session::ScriptedSession;
 
 /// Scores of the next token as a function of all tokens of the row, `[vocab]`.
 pub(crate) type Rule = Arc<dyn Fn(&[TokenId]) -> Vec<f32> + Send + Sync>;
+
+/// A hidden state as a function of its number and all tokens of the row, `[width]`.
+pub(crate) type HiddenRule = Arc<dyn Fn(usize, &[TokenId]) -> Vec<f32> + Send + Sync>;
+
+/// The output matrix: scores of a hidden state, `[width]` to `[vocab]`.
+type Head = Arc<dyn Fn(&[f32]) -> Vec<f32> + Send + Sync>;
 
 /// A [`Model`] that plays the scores of a rule and records every call; it holds its callers to the port's contract.
 ///
@@ -30,13 +36,15 @@ pub struct ScriptedModel {
     pub(crate) can_crop: bool,
     pub(crate) fails_at: Option<usize>,
     pub(crate) log: CallLog,
+    pub(crate) hidden: Option<(HiddenShape, HiddenRule)>,
+    head: Option<Head>,
 }
 
 impl ScriptedModel {
     /// A vocabulary of `vocab` entries, and `rule` from a row's tokens to the scores of its next one, `[vocab]`.
     pub fn from_fn(vocab: usize, rule: impl Fn(&[TokenId]) -> Vec<f32> + Send + Sync + 'static) -> Self {
         let (max_positions, can_crop, fails_at, log) = (None, true, None, CallLog::default());
-        ScriptedModel { rule: Arc::new(rule), vocab, max_positions, can_crop, fails_at, log }
+        ScriptedModel { rule: Arc::new(rule), vocab, max_positions, can_crop, fails_at, log, hidden: None, head: None }
     }
 
     /// The table model: the scores after token `i` are the logarithms of `probabilities[i]`.
@@ -81,6 +89,24 @@ impl ScriptedModel {
         (self.rule)(ids)
     }
 
+    /// Gives hidden states of `shape`: `rule` maps a state's number and a row's tokens to `[width]`.
+    #[must_use]
+    pub fn with_hidden(
+        mut self,
+        shape: HiddenShape,
+        rule: impl Fn(usize, &[TokenId]) -> Vec<f32> + Send + Sync + 'static,
+    ) -> Self {
+        self.hidden = Some((shape, Arc::new(rule)));
+        self
+    }
+
+    /// Applies an output matrix to hidden states: `head` maps `[width]` to `[vocab]`.
+    #[must_use]
+    pub fn with_head(mut self, head: impl Fn(&[f32]) -> Vec<f32> + Send + Sync + 'static) -> Self {
+        self.head = Some(Arc::new(head));
+        self
+    }
+
     /// What was asked so far.
     pub fn log(&self) -> &CallLog {
         &self.log
@@ -109,6 +135,21 @@ impl Model for ScriptedModel {
             return Err(Error::invalid_input("a session was opened for 0 rows, expected at least 1"));
         }
         Ok(Box::new(ScriptedSession::new(self.clone(), options.rows)))
+    }
+
+    fn hidden(&self) -> Option<HiddenShape> {
+        self.hidden.as_ref().map(|(shape, _)| *shape)
+    }
+
+    fn head(&self, states: &[f32], logits: &mut Vec<f32>) -> Result<()> {
+        match (&self.head, &self.hidden) {
+            (Some(head), Some((shape, _))) => {
+                logits.clear();
+                logits.extend(states.chunks_exact(shape.width).flat_map(|state| head(state)));
+                Ok(())
+            }
+            _ => Err(Error::unsupported("this scripted model has no output matrix")),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The session of a scripted model: rows are lists of tokens.
 
-use unspool_core::{Error, Keep, Logits, Result, RowInput, Session, TokenId, check_ids};
+use unspool_core::{Error, HiddenAsk, HiddenStates, Keep, Logits, Result, RowInput, Session, TokenId, check_ids};
 
 use crate::log::{Call, StepRow};
 use crate::scripted_model::ScriptedModel;
@@ -10,13 +10,21 @@ pub(crate) struct ScriptedSession {
     model: ScriptedModel,
     rows: Vec<Vec<TokenId>>,
     scores: Vec<f32>,
+    states: Vec<f32>,
     steps: usize,
     broken: bool,
 }
 
 impl ScriptedSession {
     pub(crate) fn new(model: ScriptedModel, rows: usize) -> Self {
-        ScriptedSession { model, rows: vec![Vec::new(); rows], scores: Vec::new(), steps: 0, broken: false }
+        ScriptedSession {
+            model,
+            rows: vec![Vec::new(); rows],
+            scores: Vec::new(),
+            states: Vec::new(),
+            steps: 0,
+            broken: false,
+        }
     }
 
     fn check(&mut self, rows: &[RowInput<'_>]) -> Result<()> {
@@ -76,6 +84,23 @@ impl Session for ScriptedSession {
         Ok(Logits::new(&mut self.scores, self.model.vocab))
     }
 
+    fn step_hidden(&mut self, rows: &[RowInput<'_>], ask: &HiddenAsk<'_>) -> Result<(Logits<'_>, HiddenStates<'_>)> {
+        let shape = ask.check(self.model.hidden.as_ref().map(|(shape, _)| *shape))?;
+        self.step(rows)?;
+        self.states.clear();
+        if let Some((_, rule)) = &self.model.hidden {
+            for &state in ask.states {
+                for (input, row) in rows.iter().zip(&self.rows) {
+                    for back in (0..ask.positions_of(input)).rev() {
+                        self.states.extend(rule(state, &row[..row.len() - back]));
+                    }
+                }
+            }
+        }
+        let hidden = HiddenStates::new(&self.states, ask.positions(rows), shape.width);
+        Ok((Logits::new(&mut self.scores, self.model.vocab), hidden))
+    }
+
     fn reorder(&mut self, from: &[usize]) -> Result<()> {
         self.model.log.push(Call::Reorder { from: from.to_vec() });
         if from.is_empty() {
@@ -106,7 +131,7 @@ impl Session for ScriptedSession {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unspool_core::{ErrorKind, Model, SessionOptions};
+    use unspool_core::{ErrorKind, HiddenShape, Model, SessionOptions};
 
     fn open(model: &ScriptedModel, rows: usize) -> Box<dyn Session> {
         model.open(&SessionOptions { rows, capacity: 0 }).unwrap()
@@ -149,6 +174,26 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(session.step(&[input(&[0], Keep::Last)]).unwrap_err().kind(), ErrorKind::Engine);
         }
+    }
+
+    #[test]
+    fn hidden_states_are_those_of_the_new_tokens() {
+        let shape = HiddenShape { last: 2, width: 1, tied: false };
+        let rule = |state, ids: &[TokenId]| vec![(state * 100 + ids.len()) as f32];
+        let model = ScriptedModel::hashed(9).with_hidden(shape, rule);
+        let mut session = open(&model, 2);
+        session.step(&[input(&[1], Keep::None), input(&[], Keep::None)]).unwrap();
+        let rows = [input(&[1, 2], Keep::Last), input(&[3], Keep::None)];
+        let (logits, hidden) = session.step_hidden(&rows, &HiddenAsk { states: &[2, 0], keep: Keep::All }).unwrap();
+        assert_eq!((logits.kept(), hidden.kept(), hidden.width()), (1, 3, 1));
+        assert_eq!((hidden.state(0), hidden.state(1)), (&[202.0, 203.0, 201.0][..], &[2.0, 3.0, 1.0][..]));
+        assert_eq!(hidden.at(1, 1), [3.0]);
+        let ask = |states, keep| HiddenAsk { states, keep };
+        let (_, hidden) = session.step_hidden(&rows, &ask(&[1], Keep::Last)).unwrap();
+        assert_eq!(hidden.state(0), [105.0, 102.0]);
+        assert!(session.step_hidden(&rows, &ask(&[3], Keep::Last)).is_err());
+        let error = open(&ScriptedModel::hashed(9), 1).step_hidden(&rows[..1], &ask(&[0], Keep::Last)).unwrap_err();
+        assert!(error.to_string().contains("import --hidden-states"), "{error}");
     }
 
     #[test]

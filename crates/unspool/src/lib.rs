@@ -36,31 +36,37 @@ pub mod cache;
 pub mod call;
 pub mod conversation;
 pub mod detector;
+pub mod embedding;
 pub mod events;
 mod heal;
 pub mod open;
 pub mod pipeline;
 pub mod prompt;
+pub mod scoring;
 pub mod text;
 
 pub use cache::cache_folder;
 pub use call::{Call, DefaultLength, Own, random_seed};
 pub use conversation::{Conversation, Turn};
 pub use detector::open_synth_id_detector;
+pub use embedding::EmbedOptions;
 pub use events::{TextEvent, TextEvents, TextStream};
 pub use open::OpenOptions;
 pub use pipeline::{Answer, Answers, Pipeline};
 pub use prompt::{Prompt, Prompts};
+pub use scoring::{Scorable, ScoreOptions};
 pub use text::{StreamBy, Streaming, TextSink};
 
 pub use unspool_core::config::{self, GenerationConfig};
 pub use unspool_core::decode::{CustomGenerate, Prepared};
+pub use unspool_core::embed::{Pooling, check as check_embeddable};
+pub use unspool_core::score::{ScoredText, TextScore, score};
 pub use unspool_core::select;
 pub use unspool_core::stop::{self, FinishReason};
 pub use unspool_core::stream::{self, Flow, TokenEvent, TokenSink};
 pub use unspool_core::{
     Error, ErrorKind, Keep, Logits, Model, Peers, PromptOutput, Result, Row, RowInput, Sequence, Session, Settings,
-    Timing, TokenId, check_ids, processor,
+    StepStates, Timing, TokenId, check_ids, processor,
 };
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
 pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};

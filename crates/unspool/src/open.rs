@@ -20,6 +20,8 @@ pub struct OpenOptions {
     pub dtype: Option<String>,
     /// How a checkpoint is imported.
     pub weights: Weights,
+    /// Whether the graph of an imported checkpoint gives hidden states.
+    pub hidden_states: bool,
     /// Where imported checkpoints are kept; [`cache_folder`] by default.
     pub cache: Option<PathBuf>,
 }
@@ -47,7 +49,7 @@ pub fn model_folder(path: &Path, options: &OpenOptions, tell: &mut dyn FnMut(&st
                 Some(cache) => cache.clone(),
                 None => cache_folder()?,
             };
-            import_once(&checkpoint, options.weights, &cache, tell)
+            import_once(&checkpoint, options.weights, options.hidden_states, &cache, tell)
         }
     }
 }

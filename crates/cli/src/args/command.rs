@@ -6,6 +6,7 @@ use clap::{Arg, ArgAction, Args, Command, value_parser};
 use super::fields;
 use super::model::{ModelArgs, RunArgs, WeightsArg};
 use super::prompts::PromptArgs;
+use super::texts::TextArgs;
 use crate::failure::Failure;
 use crate::print::out;
 
@@ -16,7 +17,7 @@ pub fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands([demo(), generate(), chat(), detect(), inspect(), import()])
+        .subcommands([demo(), generate(), chat(), score(), embed(), detect(), inspect(), import()])
 }
 
 fn demo() -> Command {
@@ -73,6 +74,39 @@ fn chat() -> Command {
     let command = Command::new("chat")
         .arg(Arg::new("system").long("system").value_name("TEXT").help("The system's message").help_heading("Prompts"));
     fields::add(ModelArgs::augment_args(command).arg(seed())).about("Talk with a model; /help lists what a line may be")
+}
+
+fn score() -> Command {
+    let command = TextArgs::augment_args(ModelArgs::augment_args(Command::new("score")));
+    command
+        .arg(
+            Arg::new("add-bos")
+                .long("add-bos")
+                .action(ArgAction::SetTrue)
+                .help("Begin every text with the model's first token, so that its own first token is scored too")
+                .help_heading("Texts"),
+        )
+        .about("Score texts: the log-probability of every token, without writing any")
+}
+
+fn embed() -> Command {
+    let command = TextArgs::augment_args(ModelArgs::augment_args(Command::new("embed")));
+    command
+        .args([
+            Arg::new("pooling")
+                .long("pooling")
+                .value_name("POOLING")
+                .value_parser(["last", "mean"])
+                .default_value("last")
+                .help("Take the hidden state of the last token, or the mean of all")
+                .help_heading("Output"),
+            Arg::new("normalize")
+                .long("normalize")
+                .action(ArgAction::SetTrue)
+                .help("Give every vector the length 1")
+                .help_heading("Output"),
+        ])
+        .about("Make a vector of each text")
 }
 
 fn seed() -> Arg {
@@ -154,6 +188,10 @@ fn import() -> Command {
             .value_parser(value_parser!(WeightsArg))
             .default_value("keep")
             .help("keep the checkpoint's own values, write f32, or requantise to int8 or int4"),
+        Arg::new("hidden_states")
+            .long("hidden-states")
+            .action(ArgAction::SetTrue)
+            .help("Write a graph that gives hidden states too: for embed, contrastive search and DoLa"),
     ])
 }
 
@@ -168,7 +206,7 @@ pub fn explain(error: &clap::Error) -> Result<(), Failure> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return out::write(&text),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             return Err(Failure::usage(
-                "a command is needed (demo, generate, chat, detect, inspect or import); see `unspool --help`",
+                "a command is needed (demo, generate, chat, score, embed, detect, inspect or import); see `unspool --help`",
             ));
         }
         _ => {}
@@ -193,8 +231,8 @@ mod tests {
         let command = super::command();
         let told: Vec<String> =
             command.get_subcommands().map(|sub| sub.get_about().unwrap_or_default().to_string()).collect();
-        assert_eq!(told.len(), 6);
-        for (about, begins) in told.iter().zip(["Fetch", "Continue", "Talk", "Look", "Tell", "Turn"]) {
+        assert_eq!(told.len(), 8);
+        for (about, begins) in told.iter().zip(["Fetch", "Continue", "Talk", "Score", "Make", "Look", "Tell", "Turn"]) {
             assert!(about.starts_with(begins), "{about}");
         }
     }

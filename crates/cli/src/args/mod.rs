@@ -4,3 +4,4 @@ pub mod command;
 pub mod fields;
 pub mod model;
 pub mod prompts;
+pub mod texts;

@@ -43,6 +43,11 @@ pub struct RunArgs {
     /// How a checkpoint (.gguf, safetensors) is imported: keep leaves its own quantised values as they are.
     #[arg(long, value_enum, default_value_t = WeightsArg::Keep, help_heading = "Model")]
     pub weights: WeightsArg,
+
+    /// Import a checkpoint so that its graph gives hidden states too: for embed, contrastive search, DoLa and
+    /// --output-hidden-states.
+    #[arg(long, help_heading = "Model")]
+    pub hidden_states: bool,
 }
 
 /// `--engine`.
@@ -92,6 +97,7 @@ impl RunArgs {
             engine,
             threads: self.threads.map(usize::from),
             weights: self.weights.into(),
+            hidden_states: self.hidden_states,
             ..OpenOptions::default()
         }
     }

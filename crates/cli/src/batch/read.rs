@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
-use unspool::{Error, Message, Prompt, Result, TokenId};
+use unspool::{Error, Message, Prompt, Result, Scorable, TokenId};
 
 /// Prompts, each with the place it was read from, for messages.
 pub type Placed = Vec<(String, Prompt)>;
@@ -16,29 +16,56 @@ pub type Placed = Vec<(String, Prompt)>;
 ///
 /// When the file cannot be read or a line is none of these; the message names the line.
 pub fn lines(path: &Path) -> Result<Placed> {
+    each_line(path, "prompts", prompt)
+}
+
+/// Texts to be scored, of a file of JSON lines: a string, `{"text": "..."}`, `{"prompt": "...", "continuation": "..."}`,
+/// `{"ids": [...]}` or `{"prompt_ids": [...], "continuation_ids": [...]}` each; otherwise as [`lines`].
+///
+/// # Errors
+///
+/// As [`lines`].
+pub fn scorable_lines(path: &Path) -> Result<Vec<(String, Scorable)>> {
+    each_line(path, "texts", scorable)
+}
+
+/// Texts of a file of JSON lines: a string, `{"text": "..."}` or `{"ids": [...]}` each; otherwise as [`lines`].
+///
+/// # Errors
+///
+/// As [`lines`].
+pub fn text_lines(path: &Path) -> Result<Placed> {
+    each_line(path, "texts", |line| match scorable(line) {
+        Ok(Scorable::Whole(prompt)) => Ok(prompt),
+        _ => Err(Error::invalid_input("expected a string, {\"text\": \"...\"} or {\"ids\": [...]}")),
+    })
+}
+
+/// What `read_one` makes of each line that is not empty, with the line's place.
+fn each_line<T>(path: &Path, what: &str, read_one: impl Fn(&str) -> Result<T>) -> Result<Vec<(String, T)>> {
     let mut text = String::new();
     let read = if path == Path::new("-") {
         std::io::stdin().lock().read_to_string(&mut text)
     } else {
         std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text))
     };
-    read.map_err(|error| Error::io("the prompts could not be read").at(path.display()).because(error))?;
-    let prompts: Placed = text
+    read.map_err(|error| Error::io(format!("the {what} could not be read")).at(path.display()).because(error))?;
+    let found: Vec<(String, T)> = text
         .lines()
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
         .map(|(index, line)| {
             let place = format!("{}, line {}", path.display(), index + 1);
-            match prompt(line) {
-                Ok(prompt) => Ok((place, prompt)),
+            match read_one(line) {
+                Ok(one) => Ok((place, one)),
                 Err(error) => Err(error.at(place)),
             }
         })
         .collect::<Result<_>>()?;
-    if prompts.is_empty() {
-        return Err(Error::invalid_input("the file holds no prompts").at(path.display()));
+    if found.is_empty() {
+        return Err(Error::invalid_input(format!("the file holds no {what}")).at(path.display()));
     }
-    Ok(prompts)
+    Ok(found)
 }
 
 /// Prompts of `--ids`: `[[1,2,3],[4,5]]`, or one prompt `[1,2,3]`.
@@ -90,6 +117,34 @@ fn prompt(line: &str) -> Result<Prompt> {
 
 const EXPECTED: &str = "expected a string, {\"prompt\": \"...\"}, {\"ids\": [...]} or {\"messages\": [...]}";
 
+fn scorable(line: &str) -> Result<Scorable> {
+    let value: Value = serde_json::from_str(line).map_err(|error| Error::invalid_input("not JSON").because(error))?;
+    let mut object = match value {
+        Value::String(text) => return Ok(Scorable::Whole(Prompt::Text(text))),
+        Value::Object(object) => object,
+        _ => return Err(Error::invalid_input(EXPECTED_TEXT)),
+    };
+    let found =
+        ["text", "ids", "prompt", "continuation", "prompt_ids", "continuation_ids"].map(|key| object.remove(key));
+    if let Some(key) = object.keys().next() {
+        return Err(Error::invalid_input(format!("{key:?} is not known here; {EXPECTED_TEXT}")));
+    }
+    match found {
+        [Some(Value::String(text)), None, None, None, None, None] => Ok(Scorable::Whole(Prompt::Text(text))),
+        [None, Some(ids), None, None, None, None] => Ok(Scorable::Whole(Prompt::Ids(token_ids(ids)?))),
+        [None, None, Some(Value::String(prompt)), Some(Value::String(continuation)), None, None] => {
+            Ok(Scorable::Pair { prompt, continuation })
+        }
+        [None, None, None, None, Some(prompt), Some(continuation)] => {
+            Ok(Scorable::PairIds { prompt: token_ids(prompt)?, continuation: token_ids(continuation)? })
+        }
+        _ => Err(Error::invalid_input(EXPECTED_TEXT)),
+    }
+}
+
+const EXPECTED_TEXT: &str = "expected a string, {\"text\": \"...\"}, {\"prompt\": \"...\", \"continuation\": \"...\"}, \
+                             {\"ids\": [...]} or {\"prompt_ids\": [...], \"continuation_ids\": [...]}";
+
 fn token_ids(value: Value) -> Result<Vec<TokenId>> {
     serde_json::from_value(value).map_err(|error| Error::invalid_input("not a list of token ids").because(error))
 }
@@ -124,6 +179,31 @@ mod tests {
             let (_folder, path) = file(&format!("\"fine\"\n{bad}\n"));
             let message = lines(&path).unwrap_err().to_string();
             assert!(message.contains("line 2"), "{bad}: {message}");
+        }
+    }
+
+    #[test]
+    fn reads_every_kind_of_text_to_be_scored() {
+        let (_folder, path) = file(
+            "\"a\"\n{\"text\":\"b\"}\n{\"ids\":[1]}\n{\"prompt\":\"c\",\"continuation\":\"d\"}\n\
+             {\"prompt_ids\":[1],\"continuation_ids\":[2]}\n",
+        );
+        let texts: Vec<Scorable> = scorable_lines(&path).unwrap().into_iter().map(|(_, text)| text).collect();
+        let whole = |prompt| Scorable::Whole(prompt);
+        assert_eq!(
+            texts,
+            [
+                whole(Prompt::Text("a".into())),
+                whole(Prompt::Text("b".into())),
+                whole(Prompt::Ids(vec![1])),
+                Scorable::Pair { prompt: "c".into(), continuation: "d".into() },
+                Scorable::PairIds { prompt: vec![1], continuation: vec![2] },
+            ]
+        );
+        for bad in ["{\"prompt\":\"a\"}", "{\"text\":1}", "{\"texts\":\"a\"}", "{\"text\":\"a\",\"ids\":[1]}"] {
+            let (_folder, path) = file(&format!("\"fine\"\n\n{bad}\n"));
+            let message = scorable_lines(&path).unwrap_err().to_string();
+            assert!(message.contains("line 3"), "{bad}: {message}");
         }
     }
 

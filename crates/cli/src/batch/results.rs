@@ -22,6 +22,9 @@ pub struct Results {
 struct Head {
     index: usize,
     prompt_ids: Vec<TokenId>,
+    /// Of a scored text: the tokens behind the prompt, which belong to the input too.
+    #[serde(default)]
+    ids: Vec<TokenId>,
 }
 
 /// `path` with `end` appended to its name.
@@ -156,8 +159,9 @@ fn check(part: &Path, prompts: &[Vec<TokenId>], healed: bool) -> Result<(usize, 
         if line.last() != Some(&b'\n') {
             return Ok((done, length));
         }
-        let head: Head = serde_json::from_slice(&line)
+        let mut head: Head = serde_json::from_slice(&line)
             .map_err(|error| stale(part, &format!("line {} is not a result", done + 1)).because(error))?;
+        head.prompt_ids.append(&mut head.ids);
         if head.index != done || prompts.get(done).is_none_or(|ids| !healed && *ids != head.prompt_ids) {
             return Err(stale(part, &format!("line {} answers another prompt", done + 1)));
         }
@@ -207,6 +211,17 @@ mod tests {
         let expected = [line(0, &[1]), line(1, &[2]), line(2, &[3])].join("\n") + "\n";
         assert_eq!(fs::read_to_string(&target).unwrap(), expected);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_scored_text_is_known_by_its_prompt_and_the_tokens_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("out.jsonl");
+        let mut results = Results::open(&target, &json!({}), &[vec![1, 2, 3]]).unwrap();
+        results.add(&[json!({"index": 0, "prompt_ids": [1], "ids": [2, 3]}).to_string()]).unwrap();
+        drop(results);
+        assert_eq!(Results::open(&target, &json!({}), &[vec![1, 2, 3]]).unwrap().done(), 1);
+        assert!(Results::open(&target, &json!({}), &[vec![1, 2, 4]]).is_err());
     }
 
     #[test]

@@ -122,6 +122,7 @@ fn check_outputs(call: &Call, as_json: bool) -> Result<(), Failure> {
         ("--logprobs", call.logprobs),
         ("--output-scores", call.config.bool("output_scores") == Some(true)),
         ("--output-logits", call.config.bool("output_logits") == Some(true)),
+        ("--output-hidden-states", call.config.bool("output_hidden_states") == Some(true)),
     ];
     match wanted.iter().find(|(_, wanted)| *wanted && !as_json) {
         Some((flag, _)) => Err(Failure::usage(format!("{flag} needs --json or --out to be shown"))),

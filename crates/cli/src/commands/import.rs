@@ -33,7 +33,11 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         true => Err(Error::invalid_input("stopped")),
         false => Ok(()),
     };
-    let report = unspool::import(&checkpoint, &out, &ImportOptions { weights, progress: Some(Box::new(stop)) });
+    let report = unspool::import(
+        &checkpoint,
+        &out,
+        &ImportOptions { weights, hidden_states: matches.get_flag("hidden_states"), progress: Some(Box::new(stop)) },
+    );
     if interrupt::pressed() {
         return Err(Failure::Interrupted);
     }

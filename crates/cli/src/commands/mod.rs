@@ -3,8 +3,11 @@
 pub mod chat;
 pub mod demo;
 pub mod detect;
+pub mod embed;
 pub mod generate;
 pub mod import;
 pub mod inspect;
 pub mod notice;
+pub mod reading;
+pub mod score;
 pub mod spoken;

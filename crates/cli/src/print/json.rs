@@ -1,7 +1,7 @@
 //! The lines of `--json` and of `--out`.
 
 use serde::Serialize;
-use unspool::{PromptOutput, Timing, TokenId};
+use unspool::{PromptOutput, StepStates, Timing, TokenId};
 
 /// One line: everything about one prompt. Numbers are written so that reading them back as f32 gives the same value;
 /// minus infinity is `null`.
@@ -29,6 +29,9 @@ struct Sequence<'a> {
     scores: Option<&'a [Vec<f32>]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     logits: Option<&'a [Vec<f32>]>,
+    /// `[step][state][position][width]`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hidden_states: Option<Vec<Vec<Vec<&'a [f32]>>>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -72,6 +75,7 @@ pub fn line(answer: &Answer<'_>) -> String {
             logprobs: sequence.logprobs.as_deref(),
             scores: sequence.scores.as_deref(),
             logits: sequence.logits.as_deref(),
+            hidden_states: sequence.hidden_states.as_ref().map(|steps| steps.iter().map(positions).collect()),
         })
         .collect();
     let line = Line {
@@ -90,6 +94,11 @@ pub fn line(answer: &Answer<'_>) -> String {
     serde_json::to_string(&line).unwrap_or_default()
 }
 
+/// The states of a step, each by its positions.
+fn positions(step: &StepStates) -> Vec<Vec<&[f32]>> {
+    step.states.iter().map(|state| state.chunks(step.width.max(1)).collect()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +114,7 @@ mod tests {
                 logprobs,
                 scores,
                 logits: None,
+                hidden_states: None,
             }],
         }
     }
@@ -120,6 +130,18 @@ mod tests {
             text(&output(None, None), None),
             r#"{"index":3,"prompt_ids":[1,4],"sequences":[{"ids":[5,2],"text":"hi","finish_reason":"eos","score":null}],"timing":{"prompt_tokens":2,"prompt_s":0.5,"new_tokens":2,"decode_s":0.25}}"#
         );
+    }
+
+    #[test]
+    fn hidden_states_are_told_by_step_state_and_position() {
+        let mut output = output(None, None);
+        let step = |states| StepStates { width: 2, states };
+        output.sequences[0].hidden_states =
+            Some(vec![step(vec![vec![1.0, 2.0, 3.0, 4.0], vec![5.0; 4]]), step(vec![vec![6.0, 7.0], vec![8.0, 9.0]])]);
+        let read: serde_json::Value = serde_json::from_str(&text(&output, None)).unwrap();
+        let expected =
+            serde_json::json!([[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 5.0], [5.0, 5.0]]], [[[6.0, 7.0]], [[8.0, 9.0]]]]);
+        assert_eq!(read["sequences"][0]["hidden_states"], expected);
     }
 
     #[test]

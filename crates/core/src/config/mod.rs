@@ -4,6 +4,7 @@
 //! merges default, model file and call into a [`Resolved`], and [`Settings::resolve`] checks it.
 
 pub mod beams;
+pub mod contrast;
 pub mod field;
 pub mod fields;
 pub mod generation_config;
@@ -14,6 +15,7 @@ pub mod settings;
 pub(crate) mod validate;
 
 pub use beams::{Beams, Constraint, EarlyStopping};
+pub use contrast::{Contrastive, DolaLayers};
 pub use field::{Field, Fill, Group, Kind, Neutral, Status};
 pub use fields::FIELDS;
 pub use generation_config::{GenerationConfig, from_folder_json};

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::config::beams::Beams;
+use crate::config::contrast::{Contrastive, DolaLayers};
 use crate::config::layers::{Resolved, Source};
+use crate::config::mode::GenerationMode;
 use crate::config::rules::Rules;
 use crate::config::validate;
 use crate::error::{Error, Result};
@@ -72,6 +74,10 @@ pub struct Settings {
     pub rules: Rules,
     /// Beam search.
     pub beams: Beams,
+    /// Contrastive search.
+    pub contrastive: Option<Contrastive>,
+    /// DoLa: the layers that the last one is contrasted with.
+    pub dola_layers: Option<DolaLayers>,
     /// Divides the scores; sampling only.
     pub temperature: Option<f64>,
     /// Keeps the best k; sampling only.
@@ -84,6 +90,8 @@ pub struct Settings {
     pub output_scores: bool,
     /// Keep the raw logits of every step.
     pub output_logits: bool,
+    /// Keep the hidden states of every step.
+    pub output_hidden_states: bool,
     /// Largest number of prompt tokens in one step.
     pub prefill_chunk_size: usize,
 }
@@ -105,12 +113,15 @@ impl Default for Settings {
             token_healing: false,
             rules: Rules::default(),
             beams: Beams::default(),
+            contrastive: None,
+            dola_layers: None,
             temperature: None,
             top_k: Some(50),
             top_p: None,
             min_p: None,
             output_scores: false,
             output_logits: false,
+            output_hidden_states: false,
             prefill_chunk_size: DEFAULT_PREFILL_CHUNK,
         }
     }
@@ -137,6 +148,7 @@ impl Settings {
         }
         let pad_token_id = token(fields, "pad_token_id")?.or(eos_token_id.first().copied());
         let rules = Rules::resolve(fields, model, &eos_token_id)?;
+        let (mode, _) = GenerationMode::of(fields, false);
         let settings = Settings {
             do_sample,
             num_return_sequences: count(fields, "num_return_sequences", 1)?.unwrap_or(1),
@@ -154,6 +166,8 @@ impl Settings {
             token_healing: fields.bool("token_healing").unwrap_or(false),
             rules,
             beams: Beams::resolve(fields, model)?,
+            contrastive: Contrastive::resolve(fields, mode)?,
+            dola_layers: DolaLayers::resolve(fields, mode)?,
             temperature: if do_sample {
                 let expected = "a number above 0; for the best token every time set do_sample=false";
                 number(fields, "temperature", expected, 1.0, |x| x > 0.0)?
@@ -173,6 +187,7 @@ impl Settings {
             },
             output_scores: fields.bool("output_scores").unwrap_or(false),
             output_logits: fields.bool("output_logits").unwrap_or(false),
+            output_hidden_states: fields.bool("output_hidden_states").unwrap_or(false),
             prefill_chunk_size: count(fields, "prefill_chunk_size", 1)?.unwrap_or(DEFAULT_PREFILL_CHUNK),
         };
         Ok((settings, warnings))

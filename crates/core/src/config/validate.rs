@@ -38,8 +38,12 @@ pub(crate) fn validate(fields: &Resolved) -> Result<Vec<String>> {
     refuse_wrong(fields)?;
     let (mode, mut warnings) = GenerationMode::of(fields, false);
     refuse_mode(fields, mode)?;
+    refuse_states(fields, mode)?;
     refuse_not_built(fields)?;
-    warn(fields, &mut warnings);
+    if mode == GenerationMode::Dola && fields.float("repetition_penalty").is_none_or(|penalty| penalty < 1.2) {
+        warnings.push("DoLa tends to repeat itself; set repetition_penalty to 1.2 or more".to_owned());
+    }
+    warn(fields, mode, &mut warnings);
     Ok(warnings)
 }
 
@@ -98,13 +102,22 @@ fn ids(value: Option<&Value>) -> Vec<i64> {
 
 /// Refuses a mode whose loop is not built, naming the field that chose it.
 fn refuse_mode(fields: &Resolved, mode: GenerationMode) -> Result<()> {
-    let built = !matches!(mode, GenerationMode::Assisted | GenerationMode::ContrastiveSearch | GenerationMode::Dola);
-    if built {
+    if mode != GenerationMode::Assisted {
         return Ok(());
     }
     let chosen = mode.chosen_by().iter().find(|name| fields.value(name).is_some());
     let name = chosen.copied().unwrap_or(mode.as_str());
     Err(not_built(fields, name, mode.as_str()))
+}
+
+/// Hidden states are returned by loops that write one token per row and step.
+fn refuse_states(fields: &Resolved, mode: GenerationMode) -> Result<()> {
+    let singly =
+        [GenerationMode::Greedy, GenerationMode::Sample, GenerationMode::ContrastiveSearch, GenerationMode::Dola];
+    if fields.bool("output_hidden_states") == Some(true) && !singly.contains(&mode) {
+        return Err(not_built(fields, "output_hidden_states", &format!("returning them from {}", mode.as_str())));
+    }
+    Ok(())
 }
 
 /// Refuses rules that are not built and would change tokens.
@@ -135,7 +148,7 @@ fn not_built(fields: &Resolved, name: &str, what: &str) -> Error {
 
 /// One line per setting that has no effect in this combination. Python is silent when the call chose the mode and the
 /// setting was only inherited.
-fn warn(fields: &Resolved, warnings: &mut Vec<String>) {
+fn warn(fields: &Resolved, mode: GenerationMode, warnings: &mut Vec<String>) {
     let told = |chooser: &str, name: &str| !fields.in_call(chooser) || fields.in_call(name);
     let differs = |name: &str, neutral: f64| fields.float(name).is_some_and(|value| value != neutral);
     if fields.int("pad_token_id").is_some_and(|id| id < 0) {
@@ -145,7 +158,9 @@ fn warn(fields: &Resolved, warnings: &mut Vec<String>) {
         let neutral = [("temperature", 1.0), ("top_p", 1.0), ("typical_p", 1.0), ("top_k", 50.0)];
         let cutoffs = [("epsilon_cutoff", 0.0), ("eta_cutoff", 0.0), ("min_p", f64::NAN), ("top_h", f64::NAN)];
         for (name, neutral) in neutral.into_iter().chain(cutoffs) {
-            if differs(name, neutral) && told("do_sample", name) {
+            // Contrastive search has its own use for it.
+            let used = name == "top_k" && mode == GenerationMode::ContrastiveSearch;
+            if differs(name, neutral) && told("do_sample", name) && !used {
                 let value = shown_field(fields, name);
                 warnings.push(format!("{name}={value} has no effect without do_sample=true"));
             }
@@ -156,11 +171,6 @@ fn warn(fields: &Resolved, warnings: &mut Vec<String>) {
     for (name, set) in [("early_stopping", early), ("length_penalty", differs("length_penalty", 1.0))] {
         if one_beam && set && told("num_beams", name) {
             warnings.push(format!("{name}={} has no effect without beams", shown_field(fields, name)));
-        }
-    }
-    for name in ["output_attentions", "output_hidden_states"] {
-        if fields.bool(name) == Some(true) {
-            warnings.push(format!("{name}=true has no effect: graphs do not return them"));
         }
     }
     let length_set = matches!(fields.source("max_length"), Some(Source::Call | Source::ModelFile));

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::hidden::{HiddenAsk, HiddenStates};
 use crate::logits::Logits;
 use crate::model::{Keep, Model, RowInput, Session};
 use crate::output::Timing;
@@ -53,27 +54,36 @@ impl Clock {
         }
         let begin = Instant::now();
         let logits = session.step(rows)?;
+        self.ran(begin, rows);
+        check(logits, rows, vocab)
+    }
+
+    /// The same with the hidden states that `ask` names.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Clock::step).
+    pub(crate) fn step_hidden<'s>(
+        &mut self,
+        session: &'s mut dyn Session,
+        rows: &[RowInput<'_>],
+        ask: &HiddenAsk<'_>,
+        vocab: usize,
+    ) -> Result<(Logits<'s>, HiddenStates<'s>)> {
+        if let Some(peers) = &mut self.peers {
+            peers.any_running(true)?;
+        }
+        let begin = Instant::now();
+        let (logits, hidden) = session.step_hidden(rows, ask)?;
+        self.ran(begin, rows);
+        Ok((check(logits, rows, vocab)?, hidden))
+    }
+
+    fn ran(&mut self, begin: Instant, rows: &[RowInput<'_>]) {
         self.model += begin.elapsed();
         if self.prompt.is_none() {
             self.prompt_tokens += rows.iter().map(|row| row.tokens.len()).sum::<usize>();
         }
-        let asked: usize = rows
-            .iter()
-            .map(|row| match row.keep {
-                Keep::None => 0,
-                Keep::Last => row.tokens.len().min(1),
-                Keep::All => row.tokens.len(),
-            })
-            .sum();
-        if logits.kept() != asked || logits.vocab() != vocab {
-            return Err(Error::engine(format!(
-                "the model returned scores [{}, {}], expected [{asked}, {vocab}]; its graph does not fit its declared \
-                 vocabulary",
-                logits.kept(),
-                logits.vocab()
-            )));
-        }
-        Ok(logits)
     }
 
     /// The prompts have been run: what follows is writing.
@@ -93,4 +103,25 @@ impl Clock {
             model_s: self.model.as_secs_f64(),
         }
     }
+}
+
+/// Holds the scores of a step against what was asked for.
+fn check<'s>(logits: Logits<'s>, rows: &[RowInput<'_>], vocab: usize) -> Result<Logits<'s>> {
+    let asked: usize = rows
+        .iter()
+        .map(|row| match row.keep {
+            Keep::None => 0,
+            Keep::Last => row.tokens.len().min(1),
+            Keep::All => row.tokens.len(),
+        })
+        .sum();
+    if logits.kept() != asked || logits.vocab() != vocab {
+        return Err(Error::engine(format!(
+            "the model returned scores [{}, {}], expected [{asked}, {vocab}]; its graph does not fit its declared \
+                 vocabulary",
+            logits.kept(),
+            logits.vocab()
+        )));
+    }
+    Ok(logits)
 }

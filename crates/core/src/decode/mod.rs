@@ -2,8 +2,12 @@
 
 mod beam;
 mod clock;
+mod contrastive;
 mod custom;
+mod dola;
+mod feed;
 mod guidance;
+mod lens;
 pub mod prefill;
 mod prompts;
 pub mod resume;
@@ -16,7 +20,10 @@ pub use resume::KeptSession;
 
 pub(crate) use beam::Beams;
 pub(crate) use clock::Clock;
+pub(crate) use contrastive::{Contrastive, states as contrastive_states};
+pub(crate) use feed::feed;
 pub(crate) use guidance::Guidance;
+pub(crate) use lens::Lens;
 pub(crate) use prompts::{Prompt, check, right_padding};
 pub(crate) use resume::{keep, resume};
 pub(crate) use single::Single;

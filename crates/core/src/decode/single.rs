@@ -5,6 +5,7 @@
 
 use super::clock::Clock;
 use super::guidance::Guidance;
+use super::lens::Lens;
 use super::prefill::prefill;
 use super::prompts::Prompt;
 use super::writing::Writing;
@@ -12,9 +13,9 @@ use crate::config::Settings;
 use crate::error::Result;
 use crate::model::{Keep, RowInput, Session};
 use crate::processor::Processor;
-use crate::select::{Multinomial, argmax, log_prob};
-use crate::stop::{Criterion, FinishReason};
-use crate::stream::{Flow, TokenEvent, TokenSink};
+use crate::select::{Multinomial, argmax};
+use crate::stop::Criterion;
+use crate::stream::TokenSink;
 
 /// The parts of one generation with one token per row and step.
 pub(crate) struct Single<'r, 's> {
@@ -28,6 +29,8 @@ pub(crate) struct Single<'r, 's> {
     pub sink: Option<&'s mut dyn TokenSink>,
     /// Guides the scores before the rules do.
     pub guidance: Option<Guidance>,
+    /// Looks at hidden states; the session is then behind it.
+    pub lens: Option<&'r Lens<'r>>,
     /// Entries of the vocabulary.
     pub vocab: usize,
 }
@@ -106,42 +109,22 @@ impl Single<'_, '_> {
     /// Writes one token of one row (at `kept` of the step) from the model's scores, `[vocab]`, which the rules change in
     /// place.
     fn write(&mut self, row: &mut Writing, kept: usize, scores: &mut [f32], draw: &mut Multinomial) -> Result<()> {
-        let (index, step) = (row.row, row.new_tokens());
-        let place = || format!("row {index}, new token {step}");
-
         if let Some(logits) = &mut row.logits {
             logits.push(scores.to_vec());
+        }
+        if let Some(lens) = self.lens {
+            lens.look(kept, scores, &mut row.hidden);
         }
         if let Some(guidance) = &self.guidance {
             guidance.apply(kept, scores);
         }
-        self.rules.apply(&row.view(), scores).map_err(|error| error.at(place()))?;
+        self.rules.apply(&row.view(), scores).map_err(|error| error.at(row.place()))?;
         let token = if self.settings.do_sample {
-            draw.pick(scores, row.rng.uniform()).map_err(|error| error.at(place()))?
+            draw.pick(scores, row.rng.uniform()).map_err(|error| error.at(row.place()))?
         } else {
             argmax(scores)
         };
-        let logprob = row.logprobs.as_mut().map(|logprobs| {
-            let logprob = log_prob(scores, token);
-            logprobs.push(logprob);
-            logprob
-        });
-        if let Some(kept) = &mut row.scores {
-            kept.push(scores.to_vec());
-        }
-        row.ids.push(token);
-
-        let reason = self.criteria.check(&row.view(), scores).map_err(|error| error.at(place()))?;
-        row.finish = reason.or_else(|| (row.ids.len() >= row.max_length).then_some(FinishReason::Length));
-        if let Some(sink) = &mut self.sink {
-            if sink.put(&TokenEvent { row: index, token, logprob }) == Flow::Stop {
-                row.finish.get_or_insert(FinishReason::Cancelled);
-            }
-            if let Some(reason) = &row.finish {
-                sink.end(index, reason);
-            }
-        }
-        Ok(())
+        row.push(token, scores, self.criteria, &mut self.sink)
     }
 
     /// Moves finished rows to `done` and out of the session. The last rows stay in it: a session has at least one row, and

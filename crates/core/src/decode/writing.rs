@@ -1,10 +1,14 @@
 //! A row while it is written, and what is kept of it.
 
 use crate::config::Settings;
+use crate::error::Result;
+use crate::hidden::StepStates;
 use crate::output::Sequence;
 use crate::rng::Rng;
 use crate::row::Row;
-use crate::stop::FinishReason;
+use crate::select::log_prob;
+use crate::stop::{Criterion, FinishReason};
+use crate::stream::{Flow, TokenEvent, TokenSink};
 use crate::token::TokenId;
 
 use super::prompts::Prompt;
@@ -30,6 +34,7 @@ pub(crate) struct Writing {
     pub logprobs: Option<Vec<f32>>,
     pub scores: Option<Vec<Vec<f32>>>,
     pub logits: Option<Vec<Vec<f32>>>,
+    pub hidden: Option<Vec<StepStates>>,
 }
 
 impl Writing {
@@ -53,6 +58,7 @@ impl Writing {
             logprobs: logprobs.then(Vec::new),
             scores: settings.output_scores.then(Vec::new),
             logits: settings.output_logits.then(Vec::new),
+            hidden: settings.output_hidden_states.then(Vec::new),
         }
     }
 
@@ -66,6 +72,47 @@ impl Writing {
         self.ids.len() - self.prompt_len
     }
 
+    /// Where in the request something happens to this row.
+    pub(crate) fn place(&self) -> String {
+        format!("row {}, new token {}", self.row, self.new_tokens())
+    }
+
+    /// Takes `token`, chosen by the processed `scores`, `[vocab]`; `criteria` may then end the row, and `sink` is told.
+    ///
+    /// # Errors
+    ///
+    /// Those of the criteria.
+    pub(crate) fn push(
+        &mut self,
+        token: TokenId,
+        scores: &[f32],
+        criteria: &mut dyn Criterion,
+        sink: &mut Option<&mut dyn TokenSink>,
+    ) -> Result<()> {
+        let place = self.place();
+        let logprob = self.logprobs.as_mut().map(|logprobs| {
+            let logprob = log_prob(scores, token);
+            logprobs.push(logprob);
+            logprob
+        });
+        if let Some(kept) = &mut self.scores {
+            kept.push(scores.to_vec());
+        }
+        self.ids.push(token);
+
+        let reason = criteria.check(&self.view(), scores).map_err(|error| error.at(place))?;
+        self.finish = reason.or_else(|| (self.ids.len() >= self.max_length).then_some(FinishReason::Length));
+        if let Some(sink) = sink {
+            if sink.put(&TokenEvent { row: self.row, token, logprob }) == Flow::Stop {
+                self.finish.get_or_insert(FinishReason::Cancelled);
+            }
+            if let Some(reason) = &self.finish {
+                sink.end(self.row, reason);
+            }
+        }
+        Ok(())
+    }
+
     /// The finished sequence.
     pub(crate) fn into_sequence(mut self) -> Sequence {
         Sequence {
@@ -76,6 +123,7 @@ impl Writing {
             logprobs: self.logprobs,
             scores: self.scores,
             logits: self.logits,
+            hidden_states: self.hidden,
         }
     }
 }

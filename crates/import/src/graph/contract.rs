@@ -29,6 +29,15 @@ pub struct Decoder {
     pub tied: bool,
 }
 
+/// What is written of a decoder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Every tensor dequantised.
+    pub float: bool,
+    /// The hidden states among the outputs, and the output matrix as a graph of its own.
+    pub hidden_states: bool,
+}
+
 /// Rotary positions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rope {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use unspool_core::{Error, Result};
 
-use super::contract::Decoder;
+use super::contract::{Decoder, Extent};
 use super::embedding::{look_up_floats, look_up_nibbles};
 use super::projection::{Matrices, Products, Stored, WeightNote};
 use super::rope::rope_tables;
@@ -31,7 +31,11 @@ const TOTAL: Dim = Dim::Named("total_sequence_length");
 /// `logits_to_keep [1] int64`: the logits of that many last positions are computed, of all for 0. Outputs:
 /// `logits [batch_size, kept, vocab] f32` and `present.N.key` and `.value`.
 ///
-/// `float` dequantises every tensor. `written` is called with each finished tensor's name; its error ends the work.
+/// With `extent.hidden_states` also `hidden_states.N [batch_size, sequence_length, hidden] f32`: the embeddings, the states
+/// after each layer but the last, and the last one's after the final norm, of every position. The output matrix alone,
+/// `hidden_states [1, sequence_length, hidden]` to `logits`, is then a graph of its own over the same constants.
+///
+/// `extent.float` dequantises every tensor. `written` is called with each finished tensor's name; its error ends the work.
 ///
 /// # Errors
 ///
@@ -40,11 +44,12 @@ pub fn build(
     graph: &mut GraphBuilder,
     source: &dyn Source,
     decoder: &Decoder,
-    float: bool,
+    extent: Extent,
     written: &mut dyn FnMut(&str) -> Result<()>,
 ) -> Result<Vec<WeightNote>> {
-    let matrices = Matrices { source, float, notes: Vec::new(), written };
-    let mut writer = Writer { graph, decoder, matrices, products: Products::default(), shared: Shared::default() };
+    let matrices = Matrices { source, float: extent.float, notes: Vec::new(), written };
+    let (products, shared) = (Products::default(), Shared::default());
+    let mut writer = Writer { graph, decoder, matrices, products, shared, hidden_states: extent.hidden_states };
     writer.inputs()?;
     let (mut hidden, head) = writer.embeddings()?;
     let mut branch = None;
@@ -53,6 +58,11 @@ pub fn build(
     }
     writer.logits(&hidden, branch, head)?;
     Ok(writer.matrices.notes)
+}
+
+/// What the output with hidden state `state` is called.
+fn hidden_state(state: usize) -> String {
+    format!("hidden_states.{state}")
 }
 
 /// Values that every layer reads.
@@ -73,6 +83,8 @@ struct Writer<'a, 's> {
     matrices: Matrices<'s>,
     products: Products,
     shared: Shared,
+    /// Whether hidden states are among the outputs.
+    hidden_states: bool,
 }
 
 impl Writer<'_, '_> {
@@ -80,7 +92,7 @@ impl Writer<'_, '_> {
     fn inputs(&mut self) -> Result<()> {
         let (graph, decoder) = (&mut *self.graph, self.decoder);
         let sequence = Dim::Named("sequence_length");
-        graph.input("input_ids", DataType::Int64, &[BATCH, sequence]);
+        graph.input("input_ids", DataType::Int64, &[BATCH, sequence.clone()]);
         let mask = graph.input("attention_mask", DataType::Int64, &[BATCH, TOTAL]);
         let cache = |length| [BATCH, Dim::Fixed(decoder.kv_heads), length, Dim::Fixed(decoder.head_dim)];
         for layer in 0..decoder.layers {
@@ -96,6 +108,11 @@ impl Writer<'_, '_> {
             for part in ["key", "value"] {
                 graph.output(&format!("present.{layer}.{part}"), DataType::Float, &cache(TOTAL));
             }
+        }
+        let states = if self.hidden_states { decoder.layers + 1 } else { 0 };
+        for state in 0..states {
+            let dims = [BATCH, sequence.clone(), Dim::Fixed(decoder.hidden)];
+            graph.output(&hidden_state(state), DataType::Float, &dims);
         }
 
         let (one, first) = (graph.ints(&[1]), graph.int_scalar(1));
@@ -170,9 +187,12 @@ impl Writer<'_, '_> {
 
         let (normed, residual) =
             self.norm(&name("input_layernorm"), &tensor("input_layernorm.weight"), residual, branch, true)?;
+        if self.hidden_states {
+            self.hidden_state(layer, &residual);
+        }
         let mut attended = self.attention(layer, &normed)?;
         let mut residual = residual;
-        if layer + 1 == self.decoder.layers {
+        if layer + 1 == self.decoder.layers && !self.hidden_states {
             attended = self.keep_last(&name("attn/kept"), &attended);
             let rows = self.apart(&name("residual/rows"), &residual, hidden);
             let kept = self.keep_last(&name("residual/kept"), &rows);
@@ -307,7 +327,13 @@ impl Writer<'_, '_> {
 
     /// The last norm and the output matrix.
     fn logits(&mut self, hidden: &str, branch: Option<String>, head: Option<Stored>) -> Result<()> {
-        let (normed, _) = self.norm("/model/norm", "model.norm.weight", hidden, branch, false)?;
+        let (mut normed, _) = self.norm("/model/norm", "model.norm.weight", hidden, branch, false)?;
+        if self.hidden_states {
+            let rows = self.hidden_state(self.decoder.layers, &normed);
+            let kept = self.keep_last("/model/norm/kept", &rows);
+            normed = self.flat("/model/norm/flat", &kept, self.decoder.hidden);
+            self.products.ends_prompt = true;
+        }
         let stored = match head {
             Some(stored) => stored,
             None => {
@@ -318,6 +344,28 @@ impl Writer<'_, '_> {
         let product = self.multiply_one("/lm_head", &normed, &stored)?;
         let shape = self.row_shape(self.decoder.vocab);
         self.graph.node("", "/logits", "Reshape", &[&product, &shape], &["logits"], &[]);
+        if self.hidden_states {
+            self.head_alone(&stored)?;
+        }
+        Ok(())
+    }
+
+    /// Makes flat states the output that holds hidden state `state`, and returns its name.
+    fn hidden_state(&mut self, state: usize, flat: &str) -> String {
+        let (name, shape) = (hidden_state(state), self.row_shape(self.decoder.hidden));
+        self.graph.node("", &format!("/{name}/Reshape"), "Reshape", &[flat, &shape], &[&name], &[]);
+        name
+    }
+
+    /// The output matrix as a graph of its own, for the hidden states of earlier layers.
+    fn head_alone(&mut self, stored: &Stored) -> Result<()> {
+        let (hidden, vocab) = (self.decoder.hidden, self.decoder.vocab);
+        let flat = self.flat("/head/flat", "hidden_states", hidden);
+        let product = self.multiply_one("/head/lm_head", &flat, stored)?;
+        let shape = self.graph.ints(&[1, -1, vocab as i64]);
+        let logits = self.graph.op("/head/logits", "Reshape", &[&product, &shape], &[]);
+        let dims = |width| [Dim::Fixed(1), Dim::Named("sequence_length"), Dim::Fixed(width)];
+        self.graph.apart(("hidden_states", &dims(hidden)), (&logits, "logits", &dims(vocab)));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ mod rope;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use contract::{Decoder, Rope, RopeScaling};
+pub use contract::{Decoder, Extent, Rope, RopeScaling};
 pub use decoder::build;
 pub use projection::{Stored, WeightNote};
 pub use rope::rope_tables;

@@ -155,6 +155,34 @@ fn a_gguf_file_becomes_a_model_folder() {
 }
 
 #[test]
+fn hidden_states_are_written_when_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = gguf_file(folder.path());
+    let out = folder.path().join("out");
+    import(&checkpoint, &out, &ImportOptions { hidden_states: true, ..ImportOptions::default() }).unwrap();
+    let graph =
+        |name: &str| ModelProto::decode(&fs::read(out.join("onnx").join(name)).unwrap()[..]).unwrap().graph.unwrap();
+    for name in ["model.onnx", "token.onnx", "prompt.onnx"] {
+        let outputs: Vec<String> = graph(name).output.into_iter().map(|output| output.name).collect();
+        let expected = ["logits", "present.0.key", "present.0.value", "hidden_states.0", "hidden_states.1"];
+        assert_eq!(outputs, expected, "{name}");
+    }
+    let head = graph("head.onnx");
+    let names = |values: &[crate::onnx::proto::ValueInfoProto]| -> Vec<String> {
+        values.iter().map(|value| value.name.clone()).collect()
+    };
+    assert_eq!(
+        (names(&head.input), names(&head.output)),
+        (vec!["hidden_states".to_owned()], vec!["logits".to_owned()])
+    );
+    assert!(head.node.iter().all(|node| node.name.starts_with("/head/")), "only the output matrix");
+    let products = head.node.iter().filter(|node| node.op_type == "MatMulNBits");
+    assert!(
+        products.clone().count() == 1 && products.flat_map(|node| &node.attribute).all(|a| a.name != "accuracy_level")
+    );
+}
+
+#[test]
 fn requantising_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoint = gguf_file(folder.path());

@@ -54,13 +54,34 @@ pub struct GraphBuilder {
     variant: Option<Variant>,
     data: DataFile,
     constants: BTreeSet<String>,
+    apart: Option<Apart>,
+}
+
+/// A graph of its own over the same constants: one input, one output.
+#[derive(Debug)]
+struct Apart {
+    input: ValueInfoProto,
+    /// The value that becomes the output.
+    value: String,
+    output: ValueInfoProto,
+}
+
+/// The messages of a finished build.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The graph that runs on every engine.
+    pub portable: ModelProto,
+    /// The one that uses what only ONNX Runtime has; absent when it is the same.
+    pub onnx_runtime: Option<ModelProto>,
+    /// The graph set [`apart`](GraphBuilder::apart).
+    pub apart: Option<ModelProto>,
 }
 
 impl GraphBuilder {
     /// An empty graph whose large constants go to `data`.
     pub fn new(name: &str, data: DataFile) -> Self {
         let graph = GraphProto { name: name.to_owned(), ..GraphProto::default() };
-        GraphBuilder { graph, only: Vec::new(), variant: None, data, constants: BTreeSet::new() }
+        GraphBuilder { graph, only: Vec::new(), variant: None, data, constants: BTreeSet::new(), apart: None }
     }
 
     /// Runs `add` so that its nodes belong to `variant` alone. The other variant must get nodes with the same outputs.
@@ -80,6 +101,16 @@ impl GraphBuilder {
     /// Declares that the value `name` is an output.
     pub fn output(&mut self, name: &str, dtype: DataType, dims: &[Dim]) {
         self.graph.output.push(value_info(name, dtype, dims));
+    }
+
+    /// Declares a graph of its own over the same constants, for every engine: the nodes that lead from `input` (name and
+    /// axes) to the value `output` (its name here, its name there, axes), both f32.
+    pub fn apart(&mut self, input: (&str, &[Dim]), output: (&str, &str, &[Dim])) {
+        self.apart = Some(Apart {
+            input: value_info(input.0, DataType::Float, input.1),
+            value: output.0.to_owned(),
+            output: value_info(output.1, DataType::Float, output.2),
+        });
     }
 
     /// Adds an operator of ONNX's own set with one output, and returns that output's name.
@@ -206,17 +237,31 @@ impl GraphBuilder {
         self.data.len()
     }
 
-    /// Finishes the data file and returns the messages of both variants; the second is absent when it is the first.
+    /// Finishes the data file and returns the messages.
     ///
     /// # Errors
     ///
     /// When the disk refuses.
-    pub fn finish(self) -> Result<(ModelProto, Option<ModelProto>)> {
+    pub fn finish(self) -> Result<Built> {
         self.data.finish()?;
         let special = self.only.contains(&Some(Variant::OnnxRuntime));
-        let special = special.then(|| model(variant(&self.graph, &self.only, Variant::OnnxRuntime)));
-        Ok((model(variant(&self.graph, &self.only, Variant::Portable)), special))
+        let onnx_runtime = special.then(|| model(variant(&self.graph, &self.only, Variant::OnnxRuntime)));
+        let apart = self.apart.map(|apart| model(set_apart(&self.graph, &self.only, apart)));
+        Ok(Built { portable: model(variant(&self.graph, &self.only, Variant::Portable)), onnx_runtime, apart })
     }
+}
+
+/// The nodes that lead to the value that is set apart, with the name it has as an output.
+fn set_apart(graph: &GraphProto, only: &[Option<Variant>], apart: Apart) -> GraphProto {
+    let Apart { input, value, output } = apart;
+    let outputs = vec![ValueInfoProto { name: value.clone(), ..output.clone() }];
+    let whole = GraphProto { input: vec![input], output: outputs, ..graph.clone() };
+    let mut found = variant(&whole, only, Variant::Portable);
+    for name in found.node.iter_mut().flat_map(|node| &mut node.output).filter(|name| **name == value) {
+        name.clone_from(&output.name);
+    }
+    found.output = vec![output];
+    found
 }
 
 fn model(graph: GraphProto) -> ModelProto {

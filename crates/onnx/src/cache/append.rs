@@ -3,7 +3,7 @@
 //! A row's past may have holes, so nothing moves when rows bring different numbers of tokens or take some back. The caches
 //! are compacted when the holes cost more than the copy.
 
-use unspool_core::{Logits, Result, RowInput, Session};
+use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInput, Session};
 
 use super::kv::{KvCache, RowPlan};
 use super::runner::{Batch, Collector, Runner, check_crop, check_reorder, first_kept};
@@ -60,24 +60,15 @@ impl AppendSession {
         }
         Ok(())
     }
-}
 
-impl Session for AppendSession {
-    fn rows(&self) -> usize {
-        self.lens.len()
-    }
-
-    fn len(&self, row: usize) -> usize {
-        self.lens[row]
-    }
-
-    fn step(&mut self, inputs: &[RowInput<'_>]) -> Result<Logits<'_>> {
+    /// One step; what was asked for is in the collector.
+    fn advance(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) -> Result<()> {
         self.runner.check(inputs, &self.lens)?;
-        self.collector.begin(inputs);
+        self.collector.begin(inputs, ask);
         let vocab = self.runner.signature.vocab_size;
         let seq = inputs.iter().map(|input| input.tokens.len()).max().unwrap_or(0);
         if seq == 0 {
-            return Ok(self.collector.finish(vocab));
+            return Ok(());
         }
         self.compact(seq)?;
         let past = self.kv.columns;
@@ -102,16 +93,38 @@ impl Session for AppendSession {
         let first = inputs.iter().map(|input| first_kept(input, seq)).min().unwrap_or(seq);
         let cache = CacheCall { kv: &mut self.kv, rows: 0..inputs.len(), new_columns: seq, in_place: false };
         let start = self.runner.run(&batch, first, Some(cache), self.collector.scratch())?;
+        let all: Vec<usize> = (0..inputs.len()).collect();
         if first < seq {
-            let all: Vec<usize> = (0..inputs.len()).collect();
             self.collector.take(inputs, &all, start, seq, vocab);
         }
+        self.collector.take_hidden(&all, |row| inputs[row].tokens.len(), seq);
         for (row, input) in inputs.iter().enumerate() {
             let count = input.tokens.len();
             self.owned[row].extend((0..seq).map(|i| i < count));
             self.lens[row] += count;
         }
-        Ok(self.collector.finish(vocab))
+        Ok(())
+    }
+}
+
+impl Session for AppendSession {
+    fn rows(&self) -> usize {
+        self.lens.len()
+    }
+
+    fn len(&self, row: usize) -> usize {
+        self.lens[row]
+    }
+
+    fn step(&mut self, inputs: &[RowInput<'_>]) -> Result<Logits<'_>> {
+        self.advance(inputs, None)?;
+        Ok(self.collector.finish(self.runner.signature.vocab_size))
+    }
+
+    fn step_hidden(&mut self, inputs: &[RowInput<'_>], ask: &HiddenAsk<'_>) -> Result<(Logits<'_>, HiddenStates<'_>)> {
+        let shape = ask.check(self.runner.hidden())?;
+        self.advance(inputs, Some((ask, shape)))?;
+        Ok(self.collector.finish_hidden(self.runner.signature.vocab_size))
     }
 
     fn reorder(&mut self, from: &[usize]) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use unspool_core::{Logits, Result, RowInput, Session};
+use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInput, Session};
 
 use super::kv::{KvCache, RowPlan};
 use super::runner::{Batch, Collector, Runner, check_crop, check_reorder, first_kept};
@@ -89,20 +89,11 @@ impl GrowSession {
         }
         Ok(kv)
     }
-}
 
-impl Session for GrowSession {
-    fn rows(&self) -> usize {
-        self.lens.len()
-    }
-
-    fn len(&self, row: usize) -> usize {
-        self.lens[row]
-    }
-
-    fn step(&mut self, inputs: &[RowInput<'_>]) -> Result<Logits<'_>> {
+    /// One step; what was asked for is in the collector.
+    fn advance(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) -> Result<()> {
         self.runner.check(inputs, &self.lens)?;
-        self.collector.begin(inputs);
+        self.collector.begin(inputs, ask);
         self.regroup(inputs)?;
         let vocab = self.runner.signature.vocab_size;
         for group in &mut self.groups {
@@ -127,11 +118,33 @@ impl Session for GrowSession {
             if first < seq {
                 self.collector.take(inputs, &group.rows, start, seq, vocab);
             }
+            self.collector.take_hidden(&group.rows, |_| seq, seq);
             for &row in &group.rows {
                 self.lens[row] += seq;
             }
         }
-        Ok(self.collector.finish(vocab))
+        Ok(())
+    }
+}
+
+impl Session for GrowSession {
+    fn rows(&self) -> usize {
+        self.lens.len()
+    }
+
+    fn len(&self, row: usize) -> usize {
+        self.lens[row]
+    }
+
+    fn step(&mut self, inputs: &[RowInput<'_>]) -> Result<Logits<'_>> {
+        self.advance(inputs, None)?;
+        Ok(self.collector.finish(self.runner.signature.vocab_size))
+    }
+
+    fn step_hidden(&mut self, inputs: &[RowInput<'_>], ask: &HiddenAsk<'_>) -> Result<(Logits<'_>, HiddenStates<'_>)> {
+        let shape = ask.check(self.runner.hidden())?;
+        self.advance(inputs, Some((ask, shape)))?;
+        Ok(self.collector.finish_hidden(self.runner.signature.vocab_size))
     }
 
     fn reorder(&mut self, from: &[usize]) -> Result<()> {

@@ -1,6 +1,6 @@
 //! GroupQueryAttention with one buffer as past and present: each row's length comes from the values of the mask.
 
-use unspool_core::{Logits, Result, RowInput, Session};
+use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInput, Session};
 
 use super::kv::KvCache;
 use super::runner::{Batch, Collector, Runner, check_crop, check_reorder, first_kept};
@@ -63,6 +63,7 @@ impl InPlaceSession {
         if first < seq {
             self.collector.take(inputs, &all, start, seq, self.runner.signature.vocab_size);
         }
+        self.collector.take_hidden(&all, |row| inputs[row].tokens.len(), seq);
         for row in all {
             self.lens[row] += inputs[row].tokens.len();
         }
@@ -77,6 +78,24 @@ impl InPlaceSession {
     fn is_even(&self) -> bool {
         self.lens.iter().all(|&len| len == self.lens[0])
     }
+
+    /// One step; what was asked for is in the collector.
+    fn advance(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) -> Result<()> {
+        self.runner.check(inputs, &self.lens)?;
+        self.collector.begin(inputs, ask);
+        if !inputs.is_empty() && self.runs_together(inputs) {
+            if !inputs[0].tokens.is_empty() {
+                self.run(inputs, 0..inputs.len())?;
+            }
+        } else {
+            for row in 0..inputs.len() {
+                if !inputs[row].tokens.is_empty() {
+                    self.run(inputs, row..row + 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Session for InPlaceSession {
@@ -89,20 +108,14 @@ impl Session for InPlaceSession {
     }
 
     fn step(&mut self, inputs: &[RowInput<'_>]) -> Result<Logits<'_>> {
-        self.runner.check(inputs, &self.lens)?;
-        self.collector.begin(inputs);
-        if !inputs.is_empty() && self.runs_together(inputs) {
-            if !inputs[0].tokens.is_empty() {
-                self.run(inputs, 0..inputs.len())?;
-            }
-        } else {
-            for row in 0..inputs.len() {
-                if !inputs[row].tokens.is_empty() {
-                    self.run(inputs, row..row + 1)?;
-                }
-            }
-        }
+        self.advance(inputs, None)?;
         Ok(self.collector.finish(self.runner.signature.vocab_size))
+    }
+
+    fn step_hidden(&mut self, inputs: &[RowInput<'_>], ask: &HiddenAsk<'_>) -> Result<(Logits<'_>, HiddenStates<'_>)> {
+        let shape = ask.check(self.runner.hidden())?;
+        self.advance(inputs, Some((ask, shape)))?;
+        Ok(self.collector.finish_hidden(self.runner.signature.vocab_size))
     }
 
     fn reorder(&mut self, from: &[usize]) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Decoders without a cache: every step runs all tokens of the rows it is asked about.
 
-use unspool_core::{Keep, Logits, Result, RowInput, Session, TokenId};
+use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Keep, Logits, Result, RowInput, Session, TokenId};
 
 use super::runner::{Batch, Collector, Runner, check_crop, check_reorder};
 
@@ -20,6 +20,41 @@ impl NoCacheSession {
     fn lens(&self) -> Vec<usize> {
         self.rows.iter().map(Vec::len).collect()
     }
+
+    /// One step; what was asked for is in the collector.
+    fn advance(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) -> Result<()> {
+        self.runner.check(inputs, &self.lens())?;
+        self.collector.begin(inputs, ask);
+        let vocab = self.runner.signature.vocab_size;
+        let starts = self.lens();
+        for (row, input) in self.rows.iter_mut().zip(inputs) {
+            row.extend_from_slice(input.tokens);
+        }
+        let wanted = |row: usize| ask.is_some() || inputs[row].keep != Keep::None;
+        let asked: Vec<usize> =
+            (0..inputs.len()).filter(|&row| wanted(row) && !inputs[row].tokens.is_empty()).collect();
+        let seq = asked.iter().map(|&row| self.rows[row].len()).max().unwrap_or(0);
+        if seq > 0 {
+            // Attention is causal, so padding on the right changes nothing for the tokens before it.
+            let mut batch = Batch::new(asked.len(), seq, seq);
+            for (i, &row) in asked.iter().enumerate() {
+                batch.put(i, &self.rows[row], 0);
+                batch.mask_row(i)[..self.rows[row].len()].fill(1);
+            }
+            let first = |row: usize| match inputs[row].keep {
+                Keep::All => starts[row],
+                Keep::Last => self.rows[row].len() - 1,
+                Keep::None => seq,
+            };
+            let lowest = asked.iter().map(|&row| first(row)).min().unwrap_or(seq);
+            let start = self.runner.run(&batch, lowest, None, self.collector.scratch())?;
+            if lowest < seq {
+                self.collector.take_from(&asked, |row| first(row) - start, seq - start, vocab);
+            }
+            self.collector.take_hidden(&asked, |row| self.rows[row].len(), seq);
+        }
+        Ok(())
+    }
 }
 
 impl Session for NoCacheSession {
@@ -32,32 +67,14 @@ impl Session for NoCacheSession {
     }
 
     fn step(&mut self, inputs: &[RowInput<'_>]) -> Result<Logits<'_>> {
-        self.runner.check(inputs, &self.lens())?;
-        self.collector.begin(inputs);
-        let vocab = self.runner.signature.vocab_size;
-        let starts = self.lens();
-        for (row, input) in self.rows.iter_mut().zip(inputs) {
-            row.extend_from_slice(input.tokens);
-        }
-        let asked: Vec<usize> =
-            (0..inputs.len()).filter(|&row| inputs[row].keep != Keep::None && !inputs[row].tokens.is_empty()).collect();
-        let seq = asked.iter().map(|&row| self.rows[row].len()).max().unwrap_or(0);
-        if seq > 0 {
-            // Attention is causal, so padding on the right changes nothing for the tokens before it.
-            let mut batch = Batch::new(asked.len(), seq, seq);
-            for (i, &row) in asked.iter().enumerate() {
-                batch.put(i, &self.rows[row], 0);
-                batch.mask_row(i)[..self.rows[row].len()].fill(1);
-            }
-            let first = |row: usize| match inputs[row].keep {
-                Keep::All => starts[row],
-                _ => self.rows[row].len() - 1,
-            };
-            let lowest = asked.iter().map(|&row| first(row)).min().unwrap_or(0);
-            let start = self.runner.run(&batch, lowest, None, self.collector.scratch())?;
-            self.collector.take_from(&asked, |row| first(row) - start, seq - start, vocab);
-        }
-        Ok(self.collector.finish(vocab))
+        self.advance(inputs, None)?;
+        Ok(self.collector.finish(self.runner.signature.vocab_size))
+    }
+
+    fn step_hidden(&mut self, inputs: &[RowInput<'_>], ask: &HiddenAsk<'_>) -> Result<(Logits<'_>, HiddenStates<'_>)> {
+        let shape = ask.check(self.runner.hidden())?;
+        self.advance(inputs, Some((ask, shape)))?;
+        Ok(self.collector.finish_hidden(self.runner.signature.vocab_size))
     }
 
     fn reorder(&mut self, from: &[usize]) -> Result<()> {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use unspool_core::{Error, Keep, Result, RowInput, check_ids};
+use unspool_core::{Error, HiddenAsk, HiddenShape, HiddenStates, Keep, Logits, Result, RowInput, check_ids};
 
 use super::kv::KvCache;
-use crate::engine::contract::{CacheCall, Call, Engine, Feed, LogitsCall};
-use crate::graph::Signature;
+use crate::engine::contract::{CacheCall, Call, Engine, Feed, HiddenCall, LogitsCall};
+use crate::graph::{Hidden, Signature};
 
 /// A loaded graph with its signature; shared by a model and its sessions.
 #[derive(Clone)]
@@ -98,15 +98,21 @@ impl Runner {
         Ok(())
     }
 
-    /// Runs `batch`; scores of the positions from `first` on go to `scratch` (`first == seq` reads none).
+    /// What hidden states the graph gives.
+    pub fn hidden(&self) -> Option<HiddenShape> {
+        self.signature.hidden.as_ref().map(Hidden::shape)
+    }
+
+    /// Runs `batch`; scores of the positions from `first` on go to `scratch` (`first == seq` reads none), and so do the hidden
+    /// states it asks for, of all positions.
     ///
-    /// Returns the first position that `scratch` holds.
+    /// Returns the first position that the scores in `scratch` begin with.
     pub fn run(
         &self,
         batch: &Batch,
         first: usize,
         cache: Option<CacheCall<'_>>,
-        scratch: &mut Vec<f32>,
+        scratch: Scratch<'_>,
     ) -> Result<usize> {
         let signature = &*self.signature;
         let mut feeds = vec![Feed::Ints { name: "input_ids", shape: vec![batch.rows, batch.seq], data: &batch.ids }];
@@ -129,8 +135,10 @@ impl Runner {
             feeds.push(Feed::Ints { name, shape: vec![1], data: &keep });
             start = first;
         }
-        let logits = read.then_some(LogitsCall { shape: [batch.rows, batch.seq - start], out: scratch });
-        self.engine.run(Call { feeds: &feeds, cache, logits })?;
+        let Scratch { scores, hidden, states } = scratch;
+        let logits = read.then_some(LogitsCall { shape: [batch.rows, batch.seq - start], out: scores });
+        let hidden = (!states.is_empty()).then_some(HiddenCall { states, shape: [batch.rows, batch.seq], out: hidden });
+        self.engine.run(Call { feeds: &feeds, cache, logits, hidden })?;
         Ok(start)
     }
 
@@ -169,17 +177,31 @@ fn kept(input: &RowInput<'_>) -> usize {
     }
 }
 
-/// Gathers the scores that a step was asked for, in row order, from one or several runs.
+/// Where a run's results go before they are gathered.
+#[derive(Debug)]
+pub struct Scratch<'a> {
+    scores: &'a mut Vec<f32>,
+    hidden: &'a mut Vec<f32>,
+    states: &'a [usize],
+}
+
+/// Gathers the scores and hidden states that a step was asked for, in row order, from one or several runs.
 #[derive(Debug, Default)]
 pub struct Collector {
     out: Vec<f32>,
     scratch: Vec<f32>,
     starts: Vec<usize>,
+    hidden: Vec<f32>,
+    hidden_scratch: Vec<f32>,
+    hidden_starts: Vec<usize>,
+    states: Vec<usize>,
+    width: usize,
 }
 
 impl Collector {
     /// Prepares for a step; the scores of row `r` will start at kept position `starts[r]`.
-    pub fn begin(&mut self, inputs: &[RowInput<'_>]) {
+    pub fn begin(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) {
+        self.begin_hidden(inputs, ask);
         self.starts.clear();
         let mut at = 0;
         for input in inputs {
@@ -190,9 +212,44 @@ impl Collector {
         self.out.clear();
     }
 
-    /// Where a run's scores go.
-    pub fn scratch(&mut self) -> &mut Vec<f32> {
-        &mut self.scratch
+    /// The same for hidden states. A session that is not asked for any keeps no memory for them.
+    fn begin_hidden(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) {
+        self.states.clear();
+        self.hidden_starts.clear();
+        let Some((ask, shape)) = ask else {
+            (self.hidden, self.hidden_scratch) = (Vec::new(), Vec::new());
+            return;
+        };
+        self.states.extend_from_slice(ask.states);
+        self.width = shape.width;
+        let mut at = 0;
+        for input in inputs {
+            self.hidden_starts.push(at);
+            at += ask.positions_of(input);
+        }
+        self.hidden_starts.push(at);
+        self.hidden.clear();
+        self.hidden.resize(self.states.len() * at * self.width, 0.0);
+    }
+
+    /// Where a run's results go.
+    pub fn scratch(&mut self) -> Scratch<'_> {
+        Scratch { scores: &mut self.scratch, hidden: &mut self.hidden_scratch, states: &self.states }
+    }
+
+    /// Takes the hidden states of a run over session rows `rows`, whose scratch is `[states, rows, positions, width]`; row
+    /// `r`'s new tokens end before position `end(r)`.
+    pub fn take_hidden(&mut self, rows: &[usize], end: impl Fn(usize) -> usize, positions: usize) {
+        let Some(&total) = self.hidden_starts.last() else { return };
+        for state in 0..self.states.len() {
+            for (i, &row) in rows.iter().enumerate() {
+                let count = self.hidden_starts[row + 1] - self.hidden_starts[row];
+                let from = ((state * rows.len() + i) * positions + end(row) - count) * self.width;
+                let to = (state * total + self.hidden_starts[row]) * self.width;
+                let size = count * self.width;
+                self.hidden[to..][..size].copy_from_slice(&self.hidden_scratch[from..][..size]);
+            }
+        }
     }
 
     /// Takes the scores of a run over session rows `rows`, whose scratch is `[rows, seq - start, vocab]`.
@@ -220,10 +277,18 @@ impl Collector {
     }
 
     /// All scores of the step.
-    pub fn finish(&mut self, vocab: usize) -> unspool_core::Logits<'_> {
+    pub fn finish(&mut self, vocab: usize) -> Logits<'_> {
         let total = self.starts.last().copied().unwrap_or(0) * vocab;
         self.out.resize(total, 0.0);
-        unspool_core::Logits::new(&mut self.out, vocab)
+        Logits::new(&mut self.out, vocab)
+    }
+
+    /// All scores and hidden states of a step that was asked for both.
+    pub fn finish_hidden(&mut self, vocab: usize) -> (Logits<'_>, HiddenStates<'_>) {
+        let total = self.starts.last().copied().unwrap_or(0) * vocab;
+        self.out.resize(total, 0.0);
+        let kept = self.hidden_starts.last().copied().unwrap_or(0);
+        (Logits::new(&mut self.out, vocab), HiddenStates::new(&self.hidden, kept, self.width))
     }
 }
 

@@ -18,6 +18,15 @@ pub enum Feed<'a> {
         /// Its values, row-major.
         data: &'a [i64],
     },
+    /// Floats (`hidden_states` of a graph that applies the output matrix).
+    Floats {
+        /// The input's name.
+        name: &'a str,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// Its values, row-major.
+        data: &'a [f32],
+    },
     /// One boolean (`use_cache_branch`).
     Flag {
         /// The input's name.
@@ -49,6 +58,8 @@ pub struct Call<'a> {
     pub cache: Option<CacheCall<'a>>,
     /// Where the logits go, `[rows, positions, vocab] f32`; `None` when nobody reads them.
     pub logits: Option<LogitsCall<'a>>,
+    /// Where hidden states go; `None` when nobody reads any.
+    pub hidden: Option<HiddenCall<'a>>,
 }
 
 /// Where logits go.
@@ -57,6 +68,17 @@ pub struct LogitsCall<'a> {
     /// The rows and positions that the run computes logits for.
     pub shape: [usize; 2],
     /// Receives `rows * positions * vocab` scores.
+    pub out: &'a mut Vec<f32>,
+}
+
+/// Where hidden states go.
+#[derive(Debug)]
+pub struct HiddenCall<'a> {
+    /// Which of the graph's hidden states, in the order wanted.
+    pub states: &'a [usize],
+    /// The rows and positions of the run.
+    pub shape: [usize; 2],
+    /// Receives `states * rows * positions * width` numbers.
     pub out: &'a mut Vec<f32>,
 }
 

@@ -10,7 +10,7 @@ use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, Tensor};
 use unspool_core::{Error, Result};
 
-use super::contract::{CacheCall, Call, Engine, Feed};
+use super::contract::{CacheCall, Call, Engine, Feed, HiddenCall};
 use crate::cache::kv::{KvCache, KvData, KvSlot};
 use crate::graph::{ElementType, Signature};
 
@@ -21,6 +21,7 @@ pub struct RtenEngine {
     past: Vec<NodeId>,
     present: Vec<NodeId>,
     logits: NodeId,
+    hidden: Vec<NodeId>,
     vocab_size: usize,
 }
 
@@ -47,8 +48,10 @@ impl RtenEngine {
         let past = signature.cache.iter().map(|s| node(&s.past)).collect::<Result<_>>()?;
         let present = signature.cache.iter().map(|s| node(&s.present)).collect::<Result<_>>()?;
         let logits = node("logits")?;
+        let states = signature.hidden.iter().flat_map(|hidden| &hidden.outputs);
+        let hidden = states.map(|name| node(name)).collect::<Result<_>>()?;
         let pool = Arc::new(ThreadPool::with_num_threads(threads));
-        Ok(RtenEngine { pool, past, present, logits, vocab_size: signature.vocab_size, model })
+        Ok(RtenEngine { pool, past, present, logits, hidden, vocab_size: signature.vocab_size, model })
     }
 
     /// Runs with the caches of all rows of `kv`.
@@ -57,6 +60,7 @@ impl RtenEngine {
         feeds: &[Feed<'_>],
         kv: Option<(&mut KvCache, usize)>,
         logits: Option<&mut Vec<f32>>,
+        hidden: Option<HiddenCall<'_>>,
     ) -> Result<()> {
         let mut inputs: Vec<(NodeId, ValueOrView)> = Vec::with_capacity(feeds.len() + self.past.len());
         for feed in feeds {
@@ -70,6 +74,9 @@ impl RtenEngine {
                 inputs.push((id, take_past(slot, rows, columns)?.into()));
             }
             outputs.extend_from_slice(&self.present);
+        }
+        if let Some(hidden) = &hidden {
+            outputs.extend(hidden.states.iter().filter_map(|&state| self.hidden.get(state)));
         }
         if logits.is_some() {
             outputs.push(self.logits);
@@ -91,6 +98,14 @@ impl RtenEngine {
             }
             *out = tensor.into_data();
         }
+        if let Some(HiddenCall { states, out, .. }) = hidden {
+            out.clear();
+            for value in values.drain(values.len().saturating_sub(states.len())..) {
+                let tensor: Tensor<f32> =
+                    value.try_into().map_err(|e| Error::engine("hidden states are not f32").because(e))?;
+                out.extend(tensor.into_data());
+            }
+        }
         if let Some((kv, new_columns)) = kv {
             let (rows, columns) = (kv.rows, kv.columns + new_columns);
             for (slot, value) in kv.slots.iter_mut().zip(values) {
@@ -110,6 +125,9 @@ impl RtenEngine {
                 // rten narrows 64-bit integers to 32 bits; ids, positions and masks are far below that limit.
                 let data: Vec<i32> = data.iter().map(|&n| n as i32).collect();
                 Ok((id(name)?, Value::from(Tensor::from_data(shape, data)).into()))
+            }
+            Feed::Floats { name, shape, data } => {
+                Ok((id(name)?, Value::from(Tensor::from_data(shape, data.to_vec())).into()))
             }
             Feed::Flag { name, value } => {
                 Ok((id(name)?, Value::from(Tensor::from_data(&[1], vec![i32::from(*value)])).into()))
@@ -132,11 +150,11 @@ impl Engine for RtenEngine {
     }
 
     fn run(&self, call: Call<'_>) -> Result<()> {
-        let out = call.logits.map(|l| l.out);
+        let (out, hidden) = (call.logits.map(|l| l.out), call.hidden);
         match call.cache {
-            None => self.run_rows(call.feeds, None, out),
+            None => self.run_rows(call.feeds, None, out, hidden),
             Some(CacheCall { kv, rows, new_columns, .. }) if rows == (0..kv.rows) => {
-                self.run_rows(call.feeds, Some((kv, new_columns)), out)
+                self.run_rows(call.feeds, Some((kv, new_columns)), out, hidden)
             }
             // rten owns what it extends, so a part of the rows runs on a copy.
             Some(CacheCall { kv, rows, new_columns, .. }) => {
@@ -146,7 +164,7 @@ impl Engine for RtenEngine {
                 }
                 let mut part = kv.extract_rows(&all)?;
                 // The mask decides how many of the columns are read; the past only has to be long enough.
-                self.run_rows(call.feeds, Some((&mut part, new_columns)), out)?;
+                self.run_rows(call.feeds, Some((&mut part, new_columns)), out, hidden)?;
                 let columns = part.columns;
                 kv.reserve(columns)?;
                 for (source, row) in rows.enumerate() {

@@ -2,9 +2,11 @@
 
 pub mod cache_mode;
 pub mod external;
+pub mod hidden;
 pub(crate) mod proto;
 pub mod read;
 pub mod signature;
 
 pub use cache_mode::CacheMode;
+pub use hidden::Hidden;
 pub use signature::{CacheSlot, ElementType, Io, Signature};

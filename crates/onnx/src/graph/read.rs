@@ -8,8 +8,8 @@ use memmap2::Mmap;
 use prost::Message;
 use unspool_core::{Error, Result};
 
-use super::proto::{Model, ValueInfo};
-use super::signature::{ConfigFacts, ElementType, Io, Signature, assign};
+use super::proto::{Graph, Model, ValueInfo};
+use super::signature::{ConfigFacts, ElementType, Io, Signature, assign, assign_head};
 use super::{cache_mode, external};
 
 /// Reads what the graph in `path` declares and checks its external data. Weights are not read.
@@ -18,12 +18,29 @@ use super::{cache_mode, external};
 ///
 /// When the file is no ONNX graph, external data leaves the folder or its files, or an input has no role in generation.
 pub fn read(path: &Path, facts: &ConfigFacts) -> Result<Signature> {
+    mapped(path, |bytes, folder| parse(bytes, folder, facts))
+}
+
+/// As [`read`], for a graph that applies the output matrix alone.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_head(path: &Path, vocab_size: usize) -> Result<Signature> {
+    mapped(path, |bytes, folder| {
+        let (_, inputs, outputs) = decode(bytes, folder)?;
+        assign_head(inputs, outputs, vocab_size)
+    })
+}
+
+/// What `parse` makes of the bytes of the file `path` and the folder it is in.
+fn mapped(path: &Path, parse: impl FnOnce(&[u8], &Path) -> Result<Signature>) -> Result<Signature> {
     let place = path.display().to_string();
     let file = File::open(path).map_err(|e| Error::io("the graph cannot be opened").at(&place).because(e))?;
     // SAFETY: the map is only read, while this function runs; a file that another process changes meanwhile can at
     // worst give a wrong or refused signature, since every byte is decoded with bounds checks.
     let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io("the graph cannot be read").at(&place).because(e))?;
-    parse(&map, path.parent().unwrap_or(Path::new(".")), facts).map_err(|e| e.at(&place))
+    parse(&map, path.parent().unwrap_or(Path::new("."))).map_err(|e| e.at(&place))
 }
 
 /// [`read`] for the bytes of a graph whose external data lies in `folder`.
@@ -32,6 +49,18 @@ pub fn read(path: &Path, facts: &ConfigFacts) -> Result<Signature> {
 ///
 /// As [`read`].
 pub fn parse(bytes: &[u8], folder: &Path, facts: &ConfigFacts) -> Result<Signature> {
+    let (graph, inputs, outputs) = decode(bytes, folder)?;
+    assign(
+        inputs,
+        outputs,
+        facts,
+        |has_past, has_positions| cache_mode::choose(&graph, has_past, has_positions),
+        cache_mode::Attention::of(&graph),
+    )
+}
+
+/// The graph with its inputs and outputs, after its external data was checked.
+fn decode(bytes: &[u8], folder: &Path) -> Result<(Graph, Vec<Io>, Vec<Io>)> {
     let model = Model::decode(bytes).map_err(|e| {
         Error::invalid_model("this is not a readable ONNX graph; download or export it again").because(e)
     })?;
@@ -42,13 +71,7 @@ pub fn parse(bytes: &[u8], folder: &Path, facts: &ConfigFacts) -> Result<Signatu
     let weights: HashSet<&str> = graph.initializer.iter().map(|t| t.name.as_str()).collect();
     let inputs: Vec<Io> = graph.input.iter().filter(|v| !weights.contains(v.name.as_str())).map(io).collect();
     let outputs: Vec<Io> = graph.output.iter().map(io).collect();
-    assign(
-        inputs,
-        outputs,
-        facts,
-        |has_past, has_positions| cache_mode::choose(&graph, has_past, has_positions),
-        cache_mode::Attention::of(&graph),
-    )
+    Ok((graph, inputs, outputs))
 }
 
 fn io(value: &ValueInfo) -> Io {
@@ -135,6 +158,27 @@ mod tests {
         let mut graph = decoder();
         graph.input.retain(|i| i.name != "input_ids");
         assert!(message(graph).contains("'input_ids'"));
+    }
+
+    #[test]
+    fn hidden_states_are_found_by_their_names() {
+        let with = |names: &[&str], width: &str| {
+            let mut graph = decoder();
+            graph.output.extend(names.iter().map(|name| value(name, 1, &["b", "s", width])));
+            let facts = ConfigFacts { head_dim: Some(16), hidden_size: Some(8), ..ConfigFacts::default() };
+            parse(&Model { graph: Some(graph) }.encode_to_vec(), Path::new("/nowhere"), &facts)
+        };
+        let found = |names: &[&str], width: &str| with(names, width).unwrap().hidden.map(|hidden| hidden.shape());
+        let shape = |last, width| Some(unspool_core::HiddenShape { last, width, tied: false });
+        assert_eq!(found(&[], "4"), None);
+        assert_eq!(found(&["hidden_states.1", "hidden_states.0", "hidden_states.2"], "4"), shape(2, 4));
+        assert_eq!(found(&["hidden_states_0", "hidden_states_1"], "w"), shape(1, 8));
+        assert_eq!(found(&["last_hidden_state"], "4"), shape(0, 4));
+        assert_eq!(found(&["hidden_states"], "4"), shape(0, 4));
+        assert!(with(&["last_hidden_state"], "99999999").unwrap_err().to_string().contains("hidden_size"));
+        let mut graph = decoder();
+        graph.output.push(value("last_hidden_state", 1, &["b", "4"]));
+        assert!(message(graph).contains("'last_hidden_state'"));
     }
 
     #[test]

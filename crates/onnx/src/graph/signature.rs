@@ -4,6 +4,7 @@ use serde::Serialize;
 use unspool_core::{Error, Result};
 
 use super::cache_mode::{Attention, CacheMode};
+use super::hidden::Hidden;
 
 /// Element types that inputs, outputs and caches of generation graphs have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -90,6 +91,8 @@ pub struct Signature {
     pub logits_dtype: ElementType,
     /// Entries of the vocabulary.
     pub vocab_size: usize,
+    /// The hidden states among the outputs.
+    pub hidden: Option<Hidden>,
     /// Caches, in layer order, key before value.
     pub cache: Vec<CacheSlot>,
     /// The cache mode.
@@ -113,6 +116,10 @@ pub struct ConfigFacts {
     pub head_dim: Option<usize>,
     /// Largest number of positions.
     pub max_positions: Option<usize>,
+    /// Size of a hidden state.
+    pub hidden_size: Option<usize>,
+    /// Whether the output matrix is the embedding table.
+    pub tied: bool,
 }
 
 impl Signature {
@@ -201,8 +208,10 @@ pub(super) fn assign(
             "the size of the vocabulary is neither in the graph's logits nor a usable 'vocab_size' in config.json",
         )
     })?;
+    let hidden = Hidden::among(&outputs, facts)?;
     let (cache_mode, cache_reason) = choose_mode(!cache.is_empty(), position_ids);
     Ok(Signature {
+        hidden,
         attention_mask,
         position_ids,
         use_cache_branch,
@@ -218,6 +227,41 @@ pub(super) fn assign(
         outputs,
     })
 }
+
+/// The signature of a graph that applies the output matrix alone: `hidden_states [batch, sequence, width]` to `logits`.
+///
+/// # Errors
+///
+/// When it has other inputs, or its logits are not f32 of `vocab_size` entries.
+pub(super) fn assign_head(inputs: Vec<Io>, outputs: Vec<Io>, vocab_size: usize) -> Result<Signature> {
+    let logits = outputs.iter().find(|output| output.name == "logits");
+    let fits = logits.is_some_and(|logits| logits.dtype == ElementType::F32 && logits.fixed(2) == Some(vocab_size));
+    if !fits || inputs.len() != 1 || inputs.iter().any(|input| input.name != HEAD_INPUT) {
+        return Err(Error::invalid_model(format!(
+            "this is no graph of an output matrix: expected an input '{HEAD_INPUT}' and f32 logits of {vocab_size} entries; \
+             import the checkpoint again"
+        )));
+    }
+    Ok(Signature {
+        inputs,
+        outputs,
+        attention_mask: false,
+        position_ids: false,
+        use_cache_branch: false,
+        logits_to_keep: None,
+        logits_dtype: ElementType::F32,
+        vocab_size,
+        hidden: None,
+        cache: Vec::new(),
+        cache_mode: CacheMode::None,
+        cache_reason: "the graph has no past inputs",
+        grouped_query: false,
+        sliding_window: 0,
+    })
+}
+
+/// The input of a graph that applies the output matrix alone.
+pub(crate) const HEAD_INPUT: &str = "hidden_states";
 
 fn slot(input: &Io, outputs: &[Io], facts: &ConfigFacts) -> Result<CacheSlot> {
     let place = || format!("cache input '{}'", input.name);

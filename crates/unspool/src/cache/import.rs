@@ -16,12 +16,18 @@ const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "-6");
 const READ: [&str; 5] = [".safetensors", ".json", ".jinja", ".model", ".txt"];
 
 /// Imports `checkpoint` (a `.gguf` file, a `.safetensors` file or a folder) into `cache`, unless the same content was
-/// imported with the same `weights` before; returns the model folder. `tell` hears one line before and after an import.
+/// imported with the same `weights` and `hidden_states` before; returns the model folder. `tell` hears one line before and after an import.
 ///
 /// # Errors
 ///
 /// When the checkpoint cannot be read or imported, or the cache cannot be written.
-pub fn import_once(checkpoint: &Path, weights: Weights, cache: &Path, tell: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+pub fn import_once(
+    checkpoint: &Path,
+    weights: Weights,
+    hidden_states: bool,
+    cache: &Path,
+    tell: &mut dyn FnMut(&str),
+) -> Result<PathBuf> {
     let key = key(checkpoint, cache)?;
     let name: String = checkpoint
         .file_stem()
@@ -31,7 +37,8 @@ pub fn import_once(checkpoint: &Path, weights: Weights, cache: &Path, tell: &mut
         .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
         .take(80)
         .collect();
-    let target = cache.join("imports").join(format!("{name}-{}-{}", weights.name(), key.get(..20).unwrap_or(&key)));
+    let form = if hidden_states { format!("{}-hidden", weights.name()) } else { weights.name().to_owned() };
+    let target = cache.join("imports").join(format!("{name}-{form}-{}", key.get(..20).unwrap_or(&key)));
     if ["config.json", "onnx/model.onnx", "onnx/model.onnx.data"].iter().all(|file| target.join(file).is_file()) {
         return Ok(target);
     }
@@ -42,7 +49,7 @@ pub fn import_once(checkpoint: &Path, weights: Weights, cache: &Path, tell: &mut
         })?;
     }
     tell(&format!("Importing {} (once) ...", checkpoint.display()));
-    let options = ImportOptions { weights, ..ImportOptions::default() };
+    let options = ImportOptions { weights, hidden_states, ..ImportOptions::default() };
     match unspool_import::import(checkpoint, &target, &options) {
         Ok(report) => tell(&format!("Imported {report}.")),
         // Another process imported the same content meanwhile.

@@ -104,6 +104,7 @@ impl Trace {
             logprobs: logprobs.then_some(hypothesis.logprobs),
             ids: hypothesis.ids,
             finish: hypothesis.reason,
+            hidden_states: None,
         }
     }
 }

@@ -14,7 +14,7 @@ use unspool_core::{Error, Result};
 use super::library;
 use super::raw::{self, Binding, CpuMemory};
 use crate::cache::kv::{KvData, on_data};
-use crate::engine::contract::{CacheCall, Call, Engine, Feed};
+use crate::engine::contract::{CacheCall, Call, Engine, Feed, HiddenCall};
 use crate::folder;
 use crate::graph::{ElementType, Signature, read};
 
@@ -29,6 +29,10 @@ pub struct OrtEngine {
     present: Vec<CString>,
     logits: CString,
     logits_dtype: ElementType,
+    /// Names of the hidden states.
+    hidden: Vec<CString>,
+    hidden_dtype: ElementType,
+    width: usize,
     vocab_size: usize,
 }
 
@@ -67,6 +71,12 @@ impl OrtEngine {
             present: signature.cache.iter().map(|s| raw::c_name(&s.present)).collect::<Result<_>>()?,
             logits: raw::c_name("logits")?,
             logits_dtype: signature.logits_dtype,
+            hidden: match &signature.hidden {
+                Some(hidden) => hidden.outputs.iter().map(|name| raw::c_name(name)).collect::<Result<_>>()?,
+                None => Vec::new(),
+            },
+            hidden_dtype: signature.hidden.as_ref().map_or(ElementType::F32, |hidden| hidden.dtype),
+            width: signature.hidden.as_ref().map_or(0, |hidden| hidden.width),
             vocab_size: signature.vocab_size,
         })
     }
@@ -132,6 +142,7 @@ fn open(environment: &Environment, path: &Path, threads: usize, spins: bool) -> 
 enum Fed {
     I64(Vec<i64>, Vec<usize>),
     I32(Vec<i32>, Vec<usize>),
+    F32(Vec<f32>, Vec<usize>),
     Bool([bool; 1]),
 }
 
@@ -153,12 +164,13 @@ impl Engine for OrtEngine {
         let mut fed = Vec::with_capacity(call.feeds.len());
         for feed in call.feeds {
             let name = match feed {
-                Feed::Ints { name, .. } | Feed::Flag { name, .. } => *name,
+                Feed::Ints { name, .. } | Feed::Floats { name, .. } | Feed::Flag { name, .. } => *name,
             };
             let (c_name, dtype) =
                 self.inputs.get(name).ok_or_else(|| Error::engine(format!("the graph has no input '{name}'")))?;
             let values = match feed {
                 Feed::Flag { value, .. } => Fed::Bool([*value]),
+                Feed::Floats { data, shape, .. } => Fed::F32(data.to_vec(), shape.clone()),
                 Feed::Ints { data, shape, .. } if raw::is::<i32>(*dtype) => {
                     // Ids, positions and masks are far below the 32-bit limit.
                     Fed::I32(data.iter().map(|&n| n as i32).collect(), shape.clone())
@@ -172,6 +184,7 @@ impl Engine for OrtEngine {
             inputs.push(match values {
                 Fed::I64(data, shape) => Binding::new(name, data, shape)?,
                 Fed::I32(data, shape) => Binding::new(name, data, shape)?,
+                Fed::F32(data, shape) => Binding::new(name, data, shape)?,
                 Fed::Bool(data) => Binding::new(name, data, &[1])?,
             });
         }
@@ -195,6 +208,26 @@ impl Engine for OrtEngine {
                 convert = Some(out);
             } else {
                 outputs.push(Binding::new(&self.logits, out, &shape)?);
+            }
+        }
+
+        let (mut states, mut state_halves) = (None, Vec::new());
+        if let Some(HiddenCall { states: wanted, shape, out }) = call.hidden {
+            let shape = [shape[0], shape[1], self.width];
+            let one: usize = shape.iter().product();
+            let half = self.hidden_dtype == ElementType::F16;
+            let names = wanted.iter().filter_map(|&state| self.hidden.get(state));
+            if half {
+                state_halves = vec![0u16; wanted.len() * one];
+                for (name, part) in names.zip(state_halves.chunks_exact_mut(one)) {
+                    outputs.push(Binding::new(name, part, &shape)?);
+                }
+                states = Some(out);
+            } else {
+                out.resize(wanted.len() * one, 0.0);
+                for (name, part) in names.zip(out.chunks_exact_mut(one)) {
+                    outputs.push(Binding::new(name, part, &shape)?);
+                }
             }
         }
 
@@ -234,9 +267,11 @@ impl Engine for OrtEngine {
                 kv.columns = columns;
             }
         }
-        if let Some(out) = convert {
-            out.clear();
-            out.extend(halves.iter().map(|&bits| f16::from_bits(bits).to_f32()));
+        for (out, halves) in [(convert, halves), (states, state_halves)] {
+            if let Some(out) = out {
+                out.clear();
+                out.extend(halves.iter().map(|&bits| f16::from_bits(bits).to_f32()));
+            }
         }
         Ok(())
     }
