@@ -142,6 +142,10 @@ fn draws_from_accumulated_scores() {
 #[test]
 fn temperature_divides_log_probabilities_and_not_the_running_score() {
     check(1, 0.5, VOCAB);
+}
+
+#[test]
+fn a_high_temperature_flattens_the_draws() {
     check(2, 1.7, VOCAB);
 }
 
