@@ -328,3 +328,13 @@ fn required_words_come() {
     let got = search(&model, &[1], one(Constraint::Disjunctive(vec![vec![0], vec![3, 3]]), 6));
     check(&got, &[(&[3, 3, 4], -0.96080)]);
 }
+
+#[test]
+fn when_too_few_beams_fulfil_the_constraints_all_others_count() {
+    let model = ScriptedModel::table(&tables::T5);
+    let settings = Settings {
+        num_return_sequences: 1,
+        ..with(&beams(2, 1), |beams| beams.constraints = vec![Constraint::Phrasal(vec![0, 0])])
+    };
+    check(&search(&model, &[1], settings), &[(&[2], -0.73397)]);
+}

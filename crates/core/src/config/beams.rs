@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::config::layers::Resolved;
-use crate::config::settings::{ModelFacts, count};
+use crate::config::settings::{ModelFacts, Settings, count};
 use crate::error::{Error, Result};
 use crate::token::TokenId;
 
@@ -86,6 +86,43 @@ impl Beams {
         beams.check_constraints(fields)?;
         beams.read_groups(fields)?;
         Ok(beams)
+    }
+
+    /// Checks settings that a caller put together by hand; those read from fields were checked there.
+    pub(crate) fn check(&self, settings: &Settings, vocab: usize) -> Result<()> {
+        let (beams, groups, sequences) = (self.num_beams, self.num_beam_groups, settings.num_return_sequences);
+        let refuse = |message: String| Err(Error::invalid_config(message));
+        if beams <= 1 {
+            return Ok(());
+        }
+        if beams > MAX_BEAMS {
+            return refuse(format!("num_beams is {beams}, expected at most {MAX_BEAMS}"));
+        }
+        if sequences > beams {
+            return refuse(format!("num_return_sequences is {sequences}, expected at most num_beams={beams}"));
+        }
+        if groups == 0 || !beams.is_multiple_of(groups) {
+            return refuse(format!("num_beam_groups is {groups}, expected a divisor of num_beams={beams}"));
+        }
+        if groups == 1 && self.constraints.is_empty() {
+            return Ok(());
+        }
+        if settings.do_sample || (groups > 1 && !self.constraints.is_empty()) {
+            return refuse(
+                "do_sample, num_beam_groups above 1 and constraints exclude each other; set one of them".to_owned(),
+            );
+        }
+        for constraint in &self.constraints {
+            if let Err(wanted) = constraint.check(vocab) {
+                return refuse(format!("constraints holds {constraint:?}, expected {wanted}"));
+            }
+        }
+        match settings.pad_token_id {
+            Some(pad) if pad as usize >= vocab => refuse(format!(
+                "pad_token_id is {pad}, expected an id below the vocabulary's {vocab} entries: beams that are done write it"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Python's checks of constrained beam search.

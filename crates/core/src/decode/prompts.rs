@@ -24,7 +24,8 @@ pub(crate) struct Prompt<'a> {
 ///
 /// # Errors
 ///
-/// No prompts, no sequences, or more rows than can be; `token_healing`; an empty prompt without `bos_token_id`; an id outside the vocabulary; a prompt above the model's
+/// No prompts, no sequences, or more rows than can be; `token_healing`; settings of beams that contradict each other; an
+/// empty prompt without `bos_token_id`; an id outside the vocabulary; a prompt above the model's
 /// positions; a prompt that leaves no room below `max_length`. The message names the prompt's index.
 pub(crate) fn check<'a>(
     prompts: &'a [Vec<TokenId>],
@@ -43,6 +44,7 @@ pub(crate) fn check<'a>(
     if settings.num_return_sequences == 0 {
         return Err(Error::invalid_config("num_return_sequences is 0; give at least 1"));
     }
+    settings.beams.check(settings, model.vocab_size())?;
     let rows = prompts.len().saturating_mul(settings.num_return_sequences);
     if rows > MAX_ROWS {
         return Err(Error::invalid_input(format!(

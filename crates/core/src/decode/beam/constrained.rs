@@ -22,14 +22,16 @@ pub(super) fn reselect(
 ) {
     let row = |going: &Continuation| -> Vec<TokenId> { [running[going.lane].ids.as_slice(), &[going.token]].concat() };
     let mut rows: Vec<Vec<TokenId>> = next.iter().map(row).collect();
+    let mut banks: Vec<usize> = rows.iter().map(|row| ConstraintState::of(constraints, row).bank()).collect();
     let kept = next.len();
     for (lane, beam) in running.iter().enumerate() {
-        for token in ConstraintState::of(constraints, &beam.ids).advancing() {
+        for (token, bank) in ConstraintState::of(constraints, &beam.ids).advanced() {
             let score = beam.score + scores[lane * vocab + token as usize];
             let going = Continuation { score, lane, token };
             let longer = row(&going);
             if !rows.contains(&longer) {
                 rows.push(longer);
+                banks.push(bank);
                 next.push(going);
             }
         }
@@ -37,7 +39,6 @@ pub(super) fn reselect(
     if next.len() == kept {
         return;
     }
-    let banks: Vec<usize> = rows.iter().map(|row| ConstraintState::of(constraints, row).bank()).collect();
     let value = |place: usize| banks[place] as f32 * BANK + next[place].score;
     let mut order: Vec<usize> = (0..next.len()).collect();
     order.sort_by(|a, b| value(*b).total_cmp(&value(*a)));

@@ -60,11 +60,32 @@ impl<'c> ConstraintState<'c> {
     }
 
     /// Tokens that come nearer to the end: of the constraint that has begun, else of every one that is pending.
-    pub(super) fn advancing(&self) -> Vec<TokenId> {
+    fn advancing(&self) -> Vec<TokenId> {
         match &self.begun {
             Some((which, ids)) => next(&self.constraints[*which], ids).collect(),
             None => self.pending.iter().flat_map(|which| next(&self.constraints[*which], &[])).collect(),
         }
+    }
+
+    /// The tokens that come nearer to the end, each with the bank of the row that it makes.
+    ///
+    /// Python's copies of a `DisjunctiveConstraint` that has begun share one list of ids: every token but the first is
+    /// judged as if those before it had come too, and mostly breaks what had begun. It decides which rows are kept.
+    pub(super) fn advanced(&self) -> Vec<(TokenId, usize)> {
+        let mut shared =
+            self.begun.clone().filter(|(which, _)| matches!(self.constraints[*which], Constraint::Disjunctive(_)));
+        let bank = |token| {
+            let mut state = self.clone();
+            if let Some((which, ids)) = &mut shared {
+                state.begun = Some((*which, ids.clone()));
+                if next(&self.constraints[*which], ids).any(|next| next == token) {
+                    ids.push(token);
+                }
+            }
+            state.add(token);
+            (token, state.bank())
+        };
+        self.advancing().into_iter().map(bank).collect()
     }
 
     /// How far the row is; rows are chosen from all banks in turn.
@@ -126,5 +147,7 @@ mod tests {
         assert!(ConstraintState::of(&all, &[1, 2]).is_complete());
         assert!(ConstraintState::of(&all, &[5]).is_complete());
         assert!(!ConstraintState::of(&all, &[1, 3]).is_complete());
+        // Both lead on, and only the first is told so.
+        assert_eq!(state.advanced(), [(2, 3), (3, 0)]);
     }
 }

@@ -41,8 +41,8 @@ impl Step<'_> {
             guidance.apply(if self.first { self.place } else { self.place + lane }, scores);
         }
         let step = row.ids.len() - row.prompt_len;
-        let (prompt, at) = (row.prompt, |error: crate::Error| error.at(format!("new token {step}")));
-        self.rules.apply(row, scores).map_err(|error| at(error).at(format!("prompt {prompt}, beam {lane}")))
+        let place = |error: crate::Error| error.at(format!("prompt {}, beam {lane}, new token {step}", row.prompt));
+        self.rules.apply(row, scores).map_err(place)
     }
 
     /// Why a row that was just extended ends, if it does; `scores` are those that its token was picked from.

@@ -119,27 +119,18 @@ impl GroupSearch {
     }
 
     /// Adds running beams to the finished sequences of the groups that are not done: those that fulfil the constraints,
-    /// and when these are fewer than `count`, others too.
+    /// and when these are fewer than `count`, all others too.
     fn finish_running(&mut self, count: usize, reason: &FinishReason) {
         for (group, beams) in self.groups.iter_mut().zip(self.running.chunks(self.size)) {
             if group.done {
                 continue;
             }
-            let complete: Vec<_> =
-                beams.iter().map(|beam| ConstraintState::of(&self.constraints, &beam.ids).is_complete()).collect();
-            let fulfilling = complete.iter().filter(|complete| **complete).count();
-            let mut more = count.saturating_sub(fulfilling);
-            let mut add = |beam: &Beam| {
+            let (fulfilling, others): (Vec<_>, Vec<_>) =
+                beams.iter().partition(|beam| ConstraintState::of(&self.constraints, &beam.ids).is_complete());
+            let others = if fulfilling.len() < count { others } else { Vec::new() };
+            for beam in fulfilling.into_iter().chain(others) {
                 let hypothesis = beam.hypothesis(self.at.prompt_len, 0.0, reason.clone());
                 group.finished.add(beam.score, beam.path.len(), hypothesis);
-            };
-            beams.iter().zip(&complete).filter(|(_, complete)| **complete).for_each(|(beam, _)| add(beam));
-            for (beam, _) in beams.iter().zip(&complete).filter(|(_, complete)| !**complete) {
-                if more == 0 {
-                    break;
-                }
-                add(beam);
-                more -= 1;
             }
         }
     }
