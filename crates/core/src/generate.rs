@@ -3,10 +3,12 @@
 //! [`generate`] goes the data's way in numbered stages; each names the folder to open next.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::build;
 use crate::config::Settings;
-use crate::decode::{self, Clock, Guidance, KeptSession, Prompt, Single, Writing};
+use crate::decode::{self, Assisted, Chooser, Clock, Guidance, KeptSession, Prompt, Single, Writing};
+use crate::draft::{Assist, Draft, PromptLookup};
 use crate::error::{Error, Result};
 use crate::model::{Model, SessionOptions};
 use crate::output::{Output, PromptOutput};
@@ -57,6 +59,8 @@ pub struct Request<'a> {
     pub vocabulary: Option<Arc<dyn Vocabulary>>,
     /// Is told every token when it is final.
     pub sink: Option<&'a mut dyn TokenSink>,
+    /// Who drafts tokens for the model to verify; prompt lookup is asked for in the settings.
+    pub assist: Assist<'a>,
 }
 
 impl<'a> Request<'a> {
@@ -74,6 +78,7 @@ impl<'a> Request<'a> {
             criteria: Vec::new(),
             vocabulary: None,
             sink: None,
+            assist: Assist::default(),
         }
     }
 
@@ -152,6 +157,17 @@ impl<'a> Request<'a> {
         self.sink = Some(sink);
         self
     }
+
+    /// Sets [`assist`](Request::assist).
+    #[must_use]
+    #[doc(alias = "assistant_model")]
+    pub fn assist<'b: 'a>(mut self, assist: Assist<'b>) -> Self {
+        let Assist { draft, always, elapsed } = assist;
+        // What lives longer is lent for the request's time.
+        let draft = draft.map(|draft| draft as &mut dyn Draft);
+        self.assist = Assist { draft, always, elapsed: elapsed.map(|elapsed| elapsed as Box<dyn Fn() -> Duration>) };
+        self
+    }
 }
 
 /// Writes every prompt's sequences.
@@ -199,7 +215,14 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
         criteria,
         vocabulary,
         sink,
+        assist,
     } = request;
+
+    if assist.draft.is_some() && settings.assisted.prompt_lookup_num_tokens.is_some() {
+        return Err(Error::invalid_config(
+            "prompt_lookup_num_tokens is set and there is an assistant too; leave one of them out",
+        ));
+    }
 
     // 1. Prompts: checked before anything is opened. (decode/prompts.rs)
     let prompts = decode::check(&prompts, &settings, model)?;
@@ -231,8 +254,18 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
         sink,
         guidance,
         vocab: model.vocab_size(),
+        chooser: Chooser::default(),
     };
-    let written = decoding.run(session.as_mut(), &prompts, held, rows, &mut clock)?;
+    // Drafted tokens are verified several at a time (draft/, decode/assisted.rs).
+    let Assist { draft, always, elapsed } = assist;
+    let mut lookup = PromptLookup::from_settings(&settings.assisted)?;
+    let draft = draft.or(lookup.as_mut().map(|lookup| lookup as &mut dyn Draft));
+    let written = match draft {
+        None => decoding.run(session.as_mut(), &prompts, held, rows, &mut clock)?,
+        Some(draft) => {
+            Assisted::new(decoding, draft, always, elapsed).run(session.as_mut(), &prompts, held, rows, &mut clock)?
+        }
+    };
 
     // 9. What was written, per prompt. (output.rs)
     let timing = clock.timing(written.iter().map(Writing::new_tokens).sum());

@@ -6,6 +6,7 @@
 pub mod build;
 pub mod config;
 pub mod decode;
+pub mod draft;
 pub mod error;
 pub mod generate;
 pub mod logits;
@@ -22,11 +23,12 @@ pub mod vocabulary;
 
 pub use config::Settings;
 pub use decode::KeptSession;
+pub use draft::{Assist, Assistant, Draft};
 pub use error::{Error, ErrorKind, Result};
 pub use generate::{Request, generate, generate_kept};
 pub use logits::Logits;
 pub use model::{Keep, Model, RowInput, Session, SessionOptions};
-pub use output::{Output, PromptOutput, Sequence, Timing};
+pub use output::{DraftCounts, Output, PromptOutput, Sequence, Timing};
 pub use row::Row;
 pub use token::TokenId;
 pub use vocabulary::{TextUnit, Vocabulary};

@@ -15,6 +15,29 @@ pub struct Output {
     pub warnings: Vec<String>,
 }
 
+impl Output {
+    /// What drafts did, over all sequences; `None` when nothing was to be drafted.
+    pub fn drafts(&self) -> Option<DraftCounts> {
+        let counts = self.prompts.iter().flat_map(|prompt| &prompt.sequences).filter_map(|sequence| sequence.drafts);
+        counts.reduce(|sum, one| DraftCounts {
+            drafted: sum.drafted + one.drafted,
+            accepted: sum.accepted + one.accepted,
+            target_runs: sum.target_runs + one.target_runs,
+        })
+    }
+}
+
+/// What drafts did for one sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DraftCounts {
+    /// Tokens that were drafted and run.
+    pub drafted: usize,
+    /// Those of them that the sequence has.
+    pub accepted: usize,
+    /// Runs of the model that wrote the sequence, the prompt's (in however many steps) counted once.
+    pub target_runs: usize,
+}
+
 /// What was written for one prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PromptOutput {
@@ -37,6 +60,8 @@ pub struct Sequence {
     pub scores: Option<Vec<Vec<f32>>>,
     /// `[ids, vocab] f32`: the model's own scores of every step, with `output_logits`.
     pub logits: Option<Vec<Vec<f32>>>,
+    /// What drafts did, in assisted decoding.
+    pub drafts: Option<DraftCounts>,
 }
 
 /// Where the time of a generation went.

@@ -101,6 +101,7 @@ mod tests {
                 logprobs,
                 scores,
                 logits: None,
+                drafts: None,
             }],
         }
     }

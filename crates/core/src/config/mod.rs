@@ -3,6 +3,7 @@
 //! The way of a setting: [`fields`] names it, [`GenerationConfig`] holds what a file or a call says about it, [`Layers`]
 //! merges default, model file and call into a [`Resolved`], and [`Settings::resolve`] checks it.
 
+pub mod assisted;
 pub mod field;
 pub mod fields;
 pub mod generation_config;
@@ -12,6 +13,7 @@ pub mod rules;
 pub mod settings;
 pub(crate) mod validate;
 
+pub use assisted::{AssistedSettings, Schedule};
 pub use field::{Field, Fill, Group, Kind, Neutral, Status};
 pub use fields::FIELDS;
 pub use generation_config::{GenerationConfig, from_folder_json};

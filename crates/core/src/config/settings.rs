@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::config::assisted::AssistedSettings;
 use crate::config::layers::{Resolved, Source};
 use crate::config::rules::Rules;
 use crate::config::validate;
@@ -64,6 +65,8 @@ pub struct Settings {
     pub repetition_penalty: Option<f64>,
     /// The other rules that change scores.
     pub rules: Rules,
+    /// What is drafted before the model sees it.
+    pub assisted: AssistedSettings,
     /// Divides the scores; sampling only.
     pub temperature: Option<f64>,
     /// Keeps the best k; sampling only.
@@ -94,6 +97,7 @@ impl Default for Settings {
             stop_strings: Vec::new(),
             repetition_penalty: None,
             rules: Rules::default(),
+            assisted: AssistedSettings::default(),
             temperature: None,
             top_k: Some(50),
             top_p: None,
@@ -138,6 +142,7 @@ impl Settings {
             stop_strings: texts(fields.value("stop_strings")),
             repetition_penalty: number(fields, "repetition_penalty", "a number above 0", 1.0, |x| x > 0.0)?,
             rules,
+            assisted: AssistedSettings::resolve(fields)?,
             temperature: if do_sample {
                 let expected = "a number above 0; for the best token every time set do_sample=false";
                 number(fields, "temperature", expected, 1.0, |x| x > 0.0)?

@@ -176,7 +176,6 @@ fn what_is_not_built_is_refused_by_name() {
         ("token_healing", json!(true)),
         ("is_assistant", json!(true)),
         ("use_mtp", json!(true)),
-        ("prompt_lookup_num_tokens", json!(3)),
         ("assistant_early_exit", json!(2)),
         ("dola_layers", json!("low")),
         ("constraints", json!([1])),

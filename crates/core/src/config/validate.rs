@@ -38,6 +38,7 @@ pub(crate) fn validate(fields: &Resolved) -> Result<Vec<String>> {
     refuse_wrong(fields)?;
     let (mode, mut warnings) = GenerationMode::of(fields, false);
     refuse_mode(fields, mode)?;
+    refuse_drafts_with(fields, mode)?;
     refuse_not_built(fields)?;
     warn(fields, &mut warnings);
     Ok(warnings)
@@ -95,12 +96,31 @@ fn ids(value: Option<&Value>) -> Vec<i64> {
 
 /// Refuses a mode whose loop is not built, naming the field that chose it.
 fn refuse_mode(fields: &Resolved, mode: GenerationMode) -> Result<()> {
-    if matches!(mode, GenerationMode::Greedy | GenerationMode::Sample) {
+    if matches!(mode, GenerationMode::Greedy | GenerationMode::Sample | GenerationMode::Assisted) {
         return Ok(());
     }
     let chosen = mode.chosen_by().iter().find(|name| fields.value(name).is_some());
     let name = chosen.copied().unwrap_or(mode.as_str());
     Err(not_built(fields, name, mode.as_str()))
+}
+
+/// Drafts are verified by greedy decoding and sampling only; Python ignores them elsewhere and says so.
+fn refuse_drafts_with(fields: &Resolved, mode: GenerationMode) -> Result<()> {
+    let chosen = GenerationMode::Assisted
+        .chosen_by()
+        .iter()
+        .find(|name| fields.value(name).is_some_and(|value| *value != Value::Bool(false)));
+    match chosen {
+        Some(name) if mode != GenerationMode::Assisted => Err(fields.locate(
+            name,
+            Error::unsupported(format!(
+                "{name}={} does not work with {}: drafts serve greedy decoding and sampling; leave one of the two out",
+                shown_field(fields, name),
+                mode.as_str()
+            )),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses rules that are not built and would change tokens.

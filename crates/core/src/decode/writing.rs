@@ -1,7 +1,7 @@
 //! A row while it is written, and what is kept of it.
 
 use crate::config::Settings;
-use crate::output::Sequence;
+use crate::output::{DraftCounts, Sequence};
 use crate::rng::Rng;
 use crate::row::Row;
 use crate::stop::FinishReason;
@@ -30,6 +30,8 @@ pub(crate) struct Writing {
     pub logprobs: Option<Vec<f32>>,
     pub scores: Option<Vec<Vec<f32>>>,
     pub logits: Option<Vec<Vec<f32>>>,
+    /// What drafts did, where tokens are drafted.
+    pub drafts: Option<DraftCounts>,
 }
 
 impl Writing {
@@ -53,6 +55,7 @@ impl Writing {
             logprobs: logprobs.then(Vec::new),
             scores: settings.output_scores.then(Vec::new),
             logits: settings.output_logits.then(Vec::new),
+            drafts: None,
         }
     }
 
@@ -75,6 +78,7 @@ impl Writing {
             logprobs: self.logprobs,
             scores: self.scores,
             logits: self.logits,
+            drafts: self.drafts,
         }
     }
 }

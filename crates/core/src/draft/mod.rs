@@ -1,0 +1,13 @@
+//! Drafts: cheap guesses at the next tokens, verified many at a time by the model. <https://arxiv.org/abs/2211.17192>.
+
+pub mod assistant;
+mod confidence;
+pub mod contract;
+mod drafter;
+pub mod prompt_lookup;
+
+pub use assistant::Assistant;
+pub use contract::{Ask, Assist, Draft, Drafted, Start, StartRow};
+pub use prompt_lookup::PromptLookup;
+
+pub(crate) use contract::Candidate;
