@@ -40,6 +40,7 @@ use crate::token::TokenId;
 pub struct Assistant {
     drafter: Drafter,
     settings: AssistedSettings,
+    adapts: bool,
     rows: Vec<Plan>,
     rules: Chain,
     eos: Vec<TokenId>,
@@ -73,6 +74,7 @@ impl Assistant {
         Assistant {
             drafter: Drafter::new(model),
             settings,
+            adapts: true,
             rows: Vec::new(),
             rules: Chain::default(),
             eos: Vec::new(),
@@ -80,6 +82,14 @@ impl Assistant {
             distributions: false,
             vocab: 0,
         }
+    }
+
+    /// Whether `assistant_confidence_threshold` follows what is accepted, as in Python where scikit-learn is installed; it does
+    /// by default.
+    #[must_use]
+    pub fn adapts(mut self, adapts: bool) -> Self {
+        self.adapts = adapts;
+        self
     }
 
     /// Tokens drafted at a time when the next call begins; the schedule `heuristic` moves it.
@@ -96,7 +106,7 @@ impl Draft for Assistant {
         self.sample = settings.do_sample;
         self.distributions = settings.do_sample || settings.assisted.assistant_ensemble_weight.is_some();
         self.vocab = start.vocab;
-        let confidence = Confidence::new(self.settings.assistant_confidence_threshold, true);
+        let confidence = Confidence::new(self.settings.assistant_confidence_threshold, self.adapts);
         let plan = |index| Plan { index, tokens: self.settings.num_assistant_tokens, confidence: confidence.clone() };
         self.rows = start.rows.iter().map(|row| plan(row.index)).collect();
         let lengths = start.rows.iter().map(|row| settings.total_length(row.ids.len()).min(row.ids.len() + (1 << 15)));
