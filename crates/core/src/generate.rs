@@ -10,7 +10,7 @@ use crate::config::Settings;
 use crate::decode::{self, Assisted, Chooser, Clock, Guidance, KeptSession, Prompt, Single, Writing};
 use crate::draft::{Assist, Draft, PromptLookup};
 use crate::error::{Error, Result};
-use crate::model::{Model, SessionOptions};
+use crate::model::{Model, SessionOptions, Together};
 use crate::output::{Output, PromptOutput};
 use crate::processor::{PrefixConstrained, Processor};
 use crate::rng::Rng;
@@ -228,7 +228,7 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
     let prompts = decode::check(&prompts, &settings, model)?;
 
     // 2. Rules that change scores and criteria that end rows, in Python's order. (build/, processor/, stop/)
-    let (mut rules, warnings) = build::processors(&settings, model.vocab_size(), prefix, processors)?;
+    let (mut rules, mut warnings) = build::processors(&settings, model.vocab_size(), prefix, processors)?;
     let mut in_order = build::criteria(&settings, vocabulary)?;
     in_order.extend(criteria);
     let mut criteria = AnyOf::new(in_order);
@@ -259,7 +259,15 @@ fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Reque
     // Drafted tokens are verified several at a time (draft/, decode/assisted.rs).
     let Assist { draft, always, elapsed } = assist;
     let mut lookup = PromptLookup::from_settings(&settings.assisted)?;
-    let draft = draft.or(lookup.as_mut().map(|lookup| lookup as &mut dyn Draft));
+    let mut draft = draft.or(lookup.as_mut().map(|lookup| lookup as &mut dyn Draft));
+    if draft.is_some() && session.together() == Together::Differ {
+        warnings.push(
+            "nothing is drafted: this engine computes the activations of single tokens with 8 bits and those of several with \
+             more, so verified drafts would change tokens; ONNX Runtime, or weights of another form, can draft"
+                .to_owned(),
+        );
+        draft = None;
+    }
     let written = match draft {
         None => decoding.run(session.as_mut(), &prompts, held, rows, &mut clock)?,
         Some(draft) => {

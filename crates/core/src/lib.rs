@@ -27,7 +27,7 @@ pub use draft::{Assist, Assistant, Draft};
 pub use error::{Error, ErrorKind, Result};
 pub use generate::{Request, generate, generate_kept};
 pub use logits::Logits;
-pub use model::{Keep, Model, RowInput, Session, SessionOptions};
+pub use model::{Keep, Model, RowInput, Session, SessionOptions, Together};
 pub use output::{DraftCounts, Output, PromptOutput, Sequence, Timing};
 pub use row::Row;
 pub use token::TokenId;

@@ -1,6 +1,7 @@
 //! What one call asks for beside its prompts.
 
 use serde_json::Value;
+use unspool_core::Draft;
 use unspool_core::config::GenerationConfig;
 use unspool_core::processor::{PrefixConstrained, Processor};
 use unspool_core::stop::Criterion;
@@ -31,6 +32,8 @@ pub struct Call {
     pub first_prompt: usize,
     /// Token ids that `guidance_scale` leads away from, one list per prompt; none: each prompt's last token alone.
     pub negative_prompts: Vec<Vec<TokenId>>,
+    /// Draft in every round, as Python does, also while drafts do not pay.
+    pub always_draft: bool,
     /// Whether texts show the stop string that ended them; Python does.
     pub shown: Shown,
 }
@@ -92,6 +95,8 @@ pub struct Own {
     pub prefix: Option<PrefixConstrained>,
     /// Criteria that end rows.
     pub criteria: Vec<Box<dyn Criterion>>,
+    /// Proposes tokens for the model to verify, in the place of the pipeline's assistant.
+    pub draft: Option<Box<dyn Draft>>,
 }
 
 impl Own {
@@ -123,6 +128,13 @@ impl Own {
     #[doc(alias = "stopping_criteria")]
     pub fn criterion(mut self, criterion: impl Criterion + 'static) -> Self {
         self.criteria.push(Box::new(criterion));
+        self
+    }
+
+    /// Sets [`draft`](Own::draft).
+    #[must_use]
+    pub fn draft(mut self, draft: impl Draft + 'static) -> Self {
+        self.draft = Some(Box::new(draft));
         self
     }
 }

@@ -32,6 +32,7 @@
 //! What the parts are made of: [`unspool_core`] (ids in, ids out), [`unspool_onnx`] (graphs and engines),
 //! [`unspool_import`] (checkpoints) and [`unspool_tasks`] (text).
 
+mod assistant;
 pub mod cache;
 pub mod call;
 pub mod conversation;
@@ -49,10 +50,12 @@ pub use prompt::{Prompt, Prompts};
 pub use text::TextSink;
 
 pub use unspool_core::config::{self, GenerationConfig};
+pub use unspool_core::draft::{self, Draft};
 pub use unspool_core::stop::{self, FinishReason};
 pub use unspool_core::stream::{self, Flow, TokenEvent, TokenSink};
 pub use unspool_core::{
-    Error, ErrorKind, Model, PromptOutput, Result, Row, Sequence, Session, Settings, Timing, TokenId, processor,
+    DraftCounts, Error, ErrorKind, Model, PromptOutput, Result, Row, Sequence, Session, Settings, Timing, TokenId,
+    processor,
 };
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
 pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};

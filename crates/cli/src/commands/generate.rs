@@ -9,9 +9,9 @@ use unspool::{
 };
 
 use super::notice;
-use crate::args::fields;
 use crate::args::model::ModelArgs;
 use crate::args::prompts::PromptArgs;
+use crate::args::{assistant, fields};
 use crate::batch::results::{Results, earlier_run, place};
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
@@ -37,6 +37,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         config: GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?,
         seed: matches.get_one::<u64>("seed").copied(),
         logprobs: matches.get_flag("logprobs"),
+        always_draft: assistant::always(matches),
         ..Call::new()
     };
     check_outputs(&call, as_json)?;
@@ -63,7 +64,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     };
 
     let path = model.path()?;
-    let pipeline = notice::open(&path, &model.options())?;
+    let pipeline = assistant::join(notice::open(&path, &model.options())?, matches, &model)?;
     let (settings, warnings) = pipeline.settings(&call)?;
     let ids = prompts.iter().map(|(place, prompt)| {
         let ids = pipeline.encode(prompt).and_then(|ids| pipeline.check(ids, &settings));
@@ -90,6 +91,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
                 "weights": format!("{:?}", model.run.weights).to_lowercase(),
                 "seed": work.call.seed,
                 "logprobs": work.call.logprobs,
+                "assistant": matches.get_one::<String>("assistant"),
                 "negative": work.negative,
                 "settings": work.call.config.to_json(),
             });

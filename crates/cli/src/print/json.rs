@@ -27,6 +27,15 @@ struct Sequence<'a> {
     scores: Option<&'a [Vec<f32>]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     logits: Option<&'a [Vec<f32>]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drafts: Option<Drafts>,
+}
+
+#[derive(Debug, Serialize)]
+struct Drafts {
+    drafted: usize,
+    accepted: usize,
+    target_runs: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -69,6 +78,11 @@ pub fn line(answer: &Answer<'_>) -> String {
             logprobs: sequence.logprobs.as_deref(),
             scores: sequence.scores.as_deref(),
             logits: sequence.logits.as_deref(),
+            drafts: sequence.drafts.map(|counts| Drafts {
+                drafted: counts.drafted,
+                accepted: counts.accepted,
+                target_runs: counts.target_runs,
+            }),
         })
         .collect();
     let line = Line {

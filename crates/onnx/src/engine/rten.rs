@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, Tensor};
-use unspool_core::{Error, Result};
+use unspool_core::{Error, Result, Together};
 
 use super::contract::{CacheCall, Call, Engine, Feed};
 use crate::cache::kv::{KvCache, KvData, KvSlot};
@@ -22,6 +22,7 @@ pub struct RtenEngine {
     present: Vec<NodeId>,
     logits: NodeId,
     vocab_size: usize,
+    rounds_tokens: bool,
 }
 
 impl RtenEngine {
@@ -48,7 +49,15 @@ impl RtenEngine {
         let present = signature.cache.iter().map(|s| node(&s.present)).collect::<Result<_>>()?;
         let logits = node("logits")?;
         let pool = Arc::new(ThreadPool::with_num_threads(threads));
-        Ok(RtenEngine { pool, past, present, logits, vocab_size: signature.vocab_size, model })
+        Ok(RtenEngine {
+            pool,
+            past,
+            present,
+            logits,
+            vocab_size: signature.vocab_size,
+            rounds_tokens: signature.rounds_tokens,
+            model,
+        })
     }
 
     /// Runs with the caches of all rows of `kv`.
@@ -129,6 +138,11 @@ impl Engine for RtenEngine {
 
     fn shares_buffers(&self) -> bool {
         false
+    }
+
+    fn together(&self) -> Together {
+        // Its kernel for a single token rounds the activations where the graph allows it, the one for several does not.
+        if self.rounds_tokens { Together::Differ } else { Together::Same }
     }
 
     fn run(&self, call: Call<'_>) -> Result<()> {
