@@ -10,7 +10,7 @@ use unspool_conformance::golden::Golden;
 use unspool_core::config::MaxLength;
 use unspool_core::draft::{Ask, Drafted};
 use unspool_core::rng::Rng;
-use unspool_core::{Assist, Draft, Model, Output, Request, Settings, TokenId, generate};
+use unspool_core::{Assist, Draft, Model, Output, Request, SessionOptions, Settings, Together, TokenId, generate};
 
 const NEW_TOKENS: usize = 12;
 
@@ -53,7 +53,7 @@ fn differences(model: &dyn Model, prompts: &[Vec<TokenId>]) -> Vec<String> {
         if ids(&output) != plain {
             told.push(format!("{what}: {:?}, plain {plain:?}", ids(&output)));
         }
-        output.drafts().unwrap_or_default()
+        output.drafts()
     };
     let mut right = Vec::new();
     for wrong in [0.0, 0.3, 1.0] {
@@ -68,7 +68,13 @@ fn differences(model: &dyn Model, prompts: &[Vec<TokenId>]) -> Vec<String> {
     let mut lookup = settings.clone();
     lookup.assisted.prompt_lookup_num_tokens = Some(3);
     held_against("prompt lookup", &lookup, None);
+    let session = model.open(&SessionOptions { rows: 1, capacity: 1 }).unwrap();
     for (wrong, counts) in right {
+        // Where single tokens are rounded and several are not, nothing may be drafted.
+        let Some(counts) = counts else {
+            assert_eq!(session.together(), Together::Differ);
+            continue;
+        };
         if counts.drafted == 0 || (wrong == 0.0 && counts.accepted < counts.drafted) {
             told.push(format!("wrong {wrong}: {counts:?}"));
         }

@@ -8,7 +8,9 @@ use unspool_core::config::{GenerationConfig, Layers, ModelFacts, Resolved, Setti
 use unspool_core::generate::{Request, generate};
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::TokenSink;
-use unspool_core::{Assist, DraftCounts, Error, Model, PromptOutput, Result, Sequence, Timing, TokenId, Vocabulary};
+use unspool_core::{
+    Assist, Draft, DraftCounts, Error, Model, PromptOutput, Result, Sequence, Timing, TokenId, Vocabulary,
+};
 use unspool_onnx::folder::root_of;
 use unspool_onnx::{Description, EngineSupport, OnnxModel, OnnxOptions};
 use unspool_tasks::{ChatTemplate, Message, RenderOptions, Shown, StopHold, Tokenizer};
@@ -336,7 +338,11 @@ impl Pipeline {
             warnings.push(format!("{} has no effect without an assistant model", field.name));
         }
         let mut own_draft = own.draft.take();
-        let draft = own_draft.as_deref_mut().or(helping.as_mut().map(Helping::draft));
+        let draft = match &mut own_draft {
+            Some(draft) => Some(&mut **draft as &mut dyn Draft),
+            None => helping.as_mut().map(Helping::draft),
+        };
+        let sink = sink.map(|sink| sink as &mut dyn TokenSink);
         let prompts: Vec<Vec<TokenId>> = ids.into_iter().map(|ids| begun(ids, &settings)).collect();
         let stops = StopHold::new(settings.stop_strings.clone());
         let (request, seed) = self.request(prompts.clone(), settings, call, own, sink);

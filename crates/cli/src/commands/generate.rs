@@ -1,5 +1,6 @@
 //! `unspool generate`: prompts go in, texts or JSON lines come out.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, FromArgMatches};
@@ -77,7 +78,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         negative = vec![all.clone(); ids.len()];
     }
     notice::warn(&warnings);
-    let mut work = Work { pipeline: &pipeline, ids, negative, call, batch };
+    let told = RefCell::new(warnings);
+    let mut work = Work { pipeline: &pipeline, ids, negative, call, batch, told };
     if settings.do_sample {
         work.call.seed = Some(work.call.seed.or(earlier_seed(target)?).unwrap_or_else(random_seed));
     }
@@ -127,6 +129,8 @@ struct Work<'a> {
     negative: Vec<Vec<TokenId>>,
     call: Call,
     batch: usize,
+    /// Warnings that were told.
+    told: RefCell<Vec<String>>,
 }
 
 impl Work<'_> {
@@ -143,6 +147,14 @@ impl Work<'_> {
         Call { first_prompt: first, negative_prompts, ..self.call.clone() }
     }
 
+    /// Tells warnings that only show while writing, each once.
+    fn tell(&self, warnings: Vec<String>) {
+        let mut told = self.told.borrow_mut();
+        let new: Vec<String> = warnings.into_iter().filter(|warning| !told.contains(warning)).collect();
+        notice::warn(&new);
+        told.extend(new);
+    }
+
     fn to_text(&self) -> Result<(), Failure> {
         for (first, ids) in self.batches(0) {
             let _listening = interrupt::listen(Mode::SecondEnds);
@@ -150,7 +162,7 @@ impl Work<'_> {
             let mut sink = Ordered::default();
             let answers = self.pipeline.stream_ids(ids, &call, &mut sink);
             sink.result()?;
-            answers?;
+            self.tell(answers?.warnings);
             if interrupt::pressed() {
                 return Err(Failure::Interrupted);
             }
@@ -166,6 +178,7 @@ impl Work<'_> {
             for line in lines(first, &answers) {
                 out::line(&line)?;
             }
+            self.tell(answers.warnings);
             if interrupt::pressed() {
                 return Err(Failure::Interrupted);
             }
@@ -190,6 +203,7 @@ impl Work<'_> {
                 return Err(Failure::Interrupted);
             }
             results.add(&lines(first, &answers))?;
+            self.tell(answers.warnings);
             bar.set_position(results.done() as u64);
         }
         bar.finish_and_clear();
