@@ -45,6 +45,8 @@ pub struct AnswerRow {
 pub struct Answer {
     /// One row per returned sequence.
     pub rows: Vec<AnswerRow>,
+    /// Runs of the model, where tokens were drafted.
+    pub runs: Option<usize>,
     /// The ids of `case.text`, when the case has a text and the folder a tokenizer.
     pub text_ids: Option<Vec<TokenId>>,
     /// The first row's new tokens as text, when the case expects one.
@@ -71,6 +73,13 @@ pub fn first_difference(case: &Case, answer: &Answer, numbers: bool) -> Option<S
             steps("scores", case, answer, case.expect.scores.as_ref()?, |row| &row.scores)
         })
         .or_else(|| kept(case, answer))
+        .or_else(|| runs(case, answer))
+}
+
+/// Drafts that differ from Python's show in how often the model runs.
+fn runs(case: &Case, answer: &Answer) -> Option<String> {
+    let (expected, got) = (case.expect.model_calls?, answer.runs?);
+    (got != expected).then(|| format!("the model ran {got} times, expected {expected}"))
 }
 
 fn texts(case: &Case, answer: &Answer) -> Option<String> {

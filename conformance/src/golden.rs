@@ -66,6 +66,8 @@ pub struct Expect {
     pub logits: Option<StepScores>,
     /// Processed scores of the first steps.
     pub scores: Option<StepScores>,
+    /// Runs of the model in assisted cases: how often drafts were verified.
+    pub model_calls: Option<usize>,
     /// Tokens left by the rules of sampling, per row.
     pub kept: Option<Vec<usize>>,
     /// The new tokens as text.
@@ -87,7 +89,7 @@ pub struct Unpadded {
 const REMARKS: &[&str] = &["differs", "note", "equals_greedy"];
 
 /// Arguments that the replay gives to the call.
-const GIVEN: &[&str] = &["negative_prompt", "prefix_allowed_tokens_rule"];
+const GIVEN: &[&str] = &["assistant", "negative_prompt", "prefix_allowed_tokens_rule"];
 
 impl Case {
     /// The first argument of the call that is not a setting and that the replay has no use for yet.

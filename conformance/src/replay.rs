@@ -5,14 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
+use unspool_core::config::AssistedSettings;
 use unspool_core::config::{GenerationConfig, Layers, ModelFacts, from_folder_json};
-use unspool_core::{Error, ErrorKind, Model, Request, Result, Settings, TokenId, generate};
+use unspool_core::{Assist, Assistant, Draft, Error, ErrorKind, Model, Request, Result, Settings, TokenId, generate};
 use unspool_tasks::Tokenizer;
 
 use crate::compare::{Answer, AnswerRow, first_difference};
 use crate::engine::Engine;
 use crate::golden::{Case, Golden};
 use crate::verdict::Verdict;
+
+/// The folder of the model that drafts, beside the others.
+const ASSISTANT: &str = "gpt2-assistant";
 
 /// The seed of sampling cases; their one drawn token is not compared.
 const SEED: u64 = 0;
@@ -32,10 +36,13 @@ pub struct Replayed {
 pub fn replay_folder(folder: &Path, engine: Engine) -> Result<Option<Replayed>> {
     let Some(golden) = Golden::load(folder)? else { return Ok(None) };
     let opened = engine.open(folder);
+    let assistant = || engine.open(&folder.with_file_name(ASSISTANT)).map(Arc::from);
     let tokenizer = Tokenizer::from_folder(folder);
     let verdicts = golden.cases.iter().map(|case| {
         let verdict = match &opened {
-            Ok(model) => replay_case(folder, model.as_ref(), &tokenizer, case, golden.approximate.is_none()),
+            Ok(model) => {
+                replay_case(folder, model.as_ref(), &assistant, &tokenizer, case, golden.approximate.is_none())
+            }
             Err(error) => cannot(error),
         };
         (case.name.clone(), verdict)
@@ -51,7 +58,17 @@ fn cannot(error: &Error) -> Verdict {
     }
 }
 
-fn replay_case(folder: &Path, model: &dyn Model, tokenizer: &Result<Tokenizer>, case: &Case, numbers: bool) -> Verdict {
+/// Opens the model that drafts.
+type OpenAssistant<'a> = dyn Fn() -> Result<Arc<dyn Model>> + 'a;
+
+fn replay_case(
+    folder: &Path,
+    model: &dyn Model,
+    assistant: &OpenAssistant<'_>,
+    tokenizer: &Result<Tokenizer>,
+    case: &Case,
+    numbers: bool,
+) -> Verdict {
     if let Some(argument) = case.unknown_argument() {
         return Verdict::NotBuilt(format!("the argument {argument}"));
     }
@@ -60,7 +77,7 @@ fn replay_case(folder: &Path, model: &dyn Model, tokenizer: &Result<Tokenizer>, 
         Err(error) if error.kind() == ErrorKind::Unsupported => return Verdict::NotBuilt(error.to_string()),
         Err(error) => return Verdict::Fail(error.to_string()),
     };
-    match answer(model, tokenizer, case, settings) {
+    match answer(model, assistant, tokenizer, case, settings) {
         Ok(answer) => match first_difference(case, &answer, numbers) {
             None => Verdict::Pass,
             Some(difference) => Verdict::Fail(difference),
@@ -86,9 +103,20 @@ fn settings(folder: &Path, model: &dyn Model, case: &Case) -> Result<Settings> {
     Settings::resolve(&Layers::new(below).with_call(call), &facts).map(|(settings, _)| settings)
 }
 
-fn answer(model: &dyn Model, tokenizer: &Result<Tokenizer>, case: &Case, settings: Settings) -> Result<Answer> {
+fn answer(
+    model: &dyn Model,
+    assistant: &OpenAssistant<'_>,
+    tokenizer: &Result<Tokenizer>,
+    case: &Case,
+    settings: Settings,
+) -> Result<Answer> {
     let stops = !settings.stop_strings.is_empty();
-    let mut request = Request::new(case.prompts.clone(), settings).seed(SEED).logprobs(true);
+    // The assistant was recorded with the defaults, and without scikit-learn.
+    let assisted = case.arguments.get("assistant").and_then(Value::as_bool) == Some(true);
+    let assistant = if assisted { Some(assistant()?) } else { None };
+    let mut assistant = assistant.map(|small| Assistant::new(small, AssistedSettings::default()).adapts(false));
+    let assist = Assist { draft: assistant.as_mut().map(|draft| draft as &mut dyn Draft), always: true, elapsed: None };
+    let mut request = Request::new(case.prompts.clone(), settings).seed(SEED).logprobs(true).assist(assist);
     let tokenizer = if case.text.is_some() || case.expect.text.is_some() || stops {
         Some(tokenizer.as_ref().map_err(|error| Error::invalid_model(error.to_string()))?)
     } else {
@@ -115,6 +143,7 @@ fn answer(model: &dyn Model, tokenizer: &Result<Tokenizer>, case: &Case, setting
         Some(other) => return Err(Error::invalid_input(format!("the rule {other:?} of allowed tokens is not known"))),
     }
     let output = generate(model, request)?;
+    let runs = output.drafts().map(|counts| counts.target_runs);
     let rows = output.prompts.into_iter().flat_map(|prompt| prompt.sequences).map(|sequence| AnswerRow {
         ids: sequence.ids,
         finish: sequence.finish.as_str().to_owned(),
@@ -134,5 +163,5 @@ fn answer(model: &dyn Model, tokenizer: &Result<Tokenizer>, case: &Case, setting
         (Some(row), Some(tokenizer)) if case.expect.text.is_some() => Some(tokenizer.decode(&row.ids, !stops)),
         _ => None,
     };
-    Ok(Answer { rows, text_ids, text })
+    Ok(Answer { rows, runs, text_ids, text })
 }

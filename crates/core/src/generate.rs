@@ -3,14 +3,17 @@
 //! [`generate`] goes the data's way in numbered stages; each names the folder to open next.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::build;
 use crate::config::Settings;
 use crate::decode::{
-    self, Beams, Clock, Contrastive, CustomGenerate, Guidance, KeptSession, Lens, Prepared, Prompt, Single, Writing,
+    self, Assisted, Beams, Chooser, Clock, Contrastive, CustomGenerate, Guidance, KeptSession, Lens, Prepared, Prompt,
+    Single, Writing,
 };
+use crate::draft::{Assist, Draft, PromptLookup};
 use crate::error::{Error, Result};
-use crate::model::{Model, SessionOptions};
+use crate::model::{Model, SessionOptions, Together};
 use crate::output::{Output, PromptOutput};
 use crate::processor::{PrefixConstrained, Processor};
 use crate::rng::Rng;
@@ -65,6 +68,8 @@ pub struct Request<'a> {
     pub custom_generate: Option<Box<dyn CustomGenerate>>,
     /// Other processes that step together with this one (Python's `synced_gpus`).
     pub peers: Option<Box<dyn Peers>>,
+    /// Who drafts tokens for the model to verify; prompt lookup is asked for in the settings.
+    pub assist: Assist<'a>,
 }
 
 impl<'a> Request<'a> {
@@ -84,6 +89,7 @@ impl<'a> Request<'a> {
             sink: None,
             custom_generate: None,
             peers: None,
+            assist: Assist::default(),
         }
     }
 
@@ -180,6 +186,17 @@ impl<'a> Request<'a> {
         self.peers = Some(Box::new(peers));
         self
     }
+
+    /// Sets [`assist`](Request::assist).
+    #[must_use]
+    #[doc(alias = "assistant_model")]
+    pub fn assist<'b: 'a>(mut self, assist: Assist<'b>) -> Self {
+        let Assist { draft, always, elapsed } = assist;
+        // What lives longer is lent for the request's time.
+        let draft = draft.map(|draft| draft as &mut dyn Draft);
+        self.assist = Assist { draft, always, elapsed: elapsed.map(|elapsed| elapsed as Box<dyn Fn() -> Duration>) };
+        self
+    }
 }
 
 /// Writes every prompt's sequences.
@@ -242,7 +259,12 @@ fn written(
         mut sink,
         custom_generate,
         peers: _,
+        assist,
     } = request;
+
+    if assist.draft.is_some() {
+        refuse_beside_drafts(&settings, custom_generate.is_some())?;
+    }
 
     // 1. Prompts: checked before anything is opened. (decode/prompts.rs)
     let prompts = decode::check(&prompts, &settings, model)?;
@@ -282,6 +304,17 @@ fn written(
             sink.begin(row, &prompt.ids);
         }
     }
+    let Assist { draft, always, elapsed } = assist;
+    let mut lookup = PromptLookup::from_settings(&settings.assisted)?;
+    let mut draft = draft.or(lookup.as_mut().map(|lookup| lookup as &mut dyn Draft));
+    if draft.is_some() && session.together() == Together::Differ {
+        warnings.push(
+            "nothing is drafted: this engine computes the activations of single tokens with 8 bits and those of several with \
+             more, so verified drafts would change tokens; ONNX Runtime, or weights of another form, can draft"
+                .to_owned(),
+        );
+        draft = None;
+    }
     // What a caller's loop left in the session is unknown.
     let slot = slot.filter(|_| built);
     let one_row = settings.beams.num_beams == 1;
@@ -310,11 +343,16 @@ fn written(
     } else {
         let rows = rows(&prompts, settings, logprobs, rng);
         let lens = lens.as_ref();
-        let mut decoding = Single { settings, rules, criteria, sink, guidance, lens, vocab };
-        let written = match lens {
+        let chooser = Chooser::default();
+        let mut decoding = Single { settings, rules, criteria, sink, guidance, lens, vocab, chooser };
+        let written = match (draft, lens) {
+            // Drafted tokens are verified several at a time (draft/, decode/assisted.rs).
+            (Some(draft), _) => {
+                Assisted::new(decoding, draft, always, elapsed).run(session.as_mut(), &prompts, held, rows, clock)?
+            }
             // DoLa changes scores by hidden states before the rules do (decode/lens.rs, decode/dola.rs).
-            Some(lens) => decoding.run(&mut lens.before(session.as_mut()), &prompts, held, rows, clock)?,
-            None => decoding.run(session.as_mut(), &prompts, held, rows, clock)?,
+            (None, Some(lens)) => decoding.run(&mut lens.before(session.as_mut()), &prompts, held, rows, clock)?,
+            (None, None) => decoding.run(session.as_mut(), &prompts, held, rows, clock)?,
         };
         by_prompt(written, prompts.len())
     };
@@ -326,6 +364,24 @@ fn written(
         *slot = decode::keep(session, &prompt.ids, &sequence.ids, one_row)?;
     }
     Ok(Output { prompts: written, timing, warnings })
+}
+
+/// Drafts of an assistant are verified by greedy decoding and sampling only; what the settings draft is checked with them.
+fn refuse_beside_drafts(settings: &Settings, custom_generate: bool) -> Result<()> {
+    let other = [
+        ("prompt_lookup_num_tokens", settings.assisted.prompt_lookup_num_tokens.is_some()),
+        ("custom_generate", custom_generate),
+        ("num_beams", settings.beams.num_beams > 1),
+        ("penalty_alpha", settings.contrastive.is_some()),
+        ("dola_layers", settings.dola_layers.is_some()),
+        ("output_hidden_states", settings.output_hidden_states),
+    ];
+    match other.iter().find(|(_, set)| *set) {
+        Some((name, _)) => Err(Error::unsupported(format!(
+            "{name} is set and there is an assistant too, which serves greedy decoding and sampling; leave one of them out"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Tokens that the longest row may reach, for the size of the caches: the last token of a row is never run.

@@ -6,6 +6,7 @@
 pub mod build;
 pub mod config;
 pub mod decode;
+pub mod draft;
 pub mod embed;
 pub mod error;
 pub mod generate;
@@ -26,12 +27,13 @@ pub mod vocabulary;
 
 pub use config::Settings;
 pub use decode::KeptSession;
+pub use draft::{Assist, Assistant, Draft};
 pub use error::{Error, ErrorKind, Result};
 pub use generate::{Request, generate, generate_kept};
 pub use hidden::{HiddenAsk, HiddenShape, HiddenStates, StepStates};
 pub use logits::Logits;
-pub use model::{Keep, Model, RowInput, Session, SessionOptions};
-pub use output::{Output, PromptOutput, Sequence, Timing};
+pub use model::{Keep, Model, RowInput, Session, SessionOptions, Together};
+pub use output::{DraftCounts, Output, PromptOutput, Sequence, Timing};
 pub use row::Row;
 pub use sync::Peers;
 pub use token::{TokenId, check_ids};

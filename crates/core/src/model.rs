@@ -80,6 +80,19 @@ pub struct RowInput<'a> {
     pub keep: Keep,
 }
 
+/// How the scores of several tokens in one step compare with those of one token a step: whether drafts can be verified
+/// together and nothing changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// They are the same up to float noise.
+    Same,
+    /// They are the same in steps of up to so many tokens that keep all scores ([`Keep::All`]) and go on from a past; prompts
+    /// are computed otherwise.
+    Short(usize),
+    /// They differ: the engine rounds the activations of single tokens only.
+    Differ,
+}
+
 /// Rows being written, with their caches.
 pub trait Session: Send {
     /// Number of rows.
@@ -118,6 +131,11 @@ pub trait Session: Send {
 
     /// Whether [`crop`](Session::crop) works on this session; asked before a mode that needs it starts.
     fn can_crop(&self) -> bool;
+
+    /// How several tokens in one step compare with one token a step.
+    fn together(&self) -> Together {
+        Together::Same
+    }
 
     /// `row` forgets its tokens after the first `len`.
     ///

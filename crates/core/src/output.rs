@@ -17,6 +17,29 @@ pub struct Output {
     pub warnings: Vec<String>,
 }
 
+impl Output {
+    /// What drafts did, over all sequences; `None` when nothing was to be drafted.
+    pub fn drafts(&self) -> Option<DraftCounts> {
+        let counts = self.prompts.iter().flat_map(|prompt| &prompt.sequences).filter_map(|sequence| sequence.drafts);
+        counts.reduce(|sum, one| DraftCounts {
+            drafted: sum.drafted + one.drafted,
+            accepted: sum.accepted + one.accepted,
+            target_runs: sum.target_runs + one.target_runs,
+        })
+    }
+}
+
+/// What drafts did for one sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DraftCounts {
+    /// Tokens that were drafted and run.
+    pub drafted: usize,
+    /// Those of them that the sequence has.
+    pub accepted: usize,
+    /// Runs of the model that wrote the sequence, the prompt's (in however many steps) counted once.
+    pub target_runs: usize,
+}
+
 /// What was written for one prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PromptOutput {
@@ -48,13 +71,15 @@ pub struct Sequence {
     /// `[ids]`: the hidden states of every step, with `output_hidden_states`: those of the whole prompt for the first token,
     /// of the token before it for every other one.
     pub hidden_states: Option<Vec<StepStates>>,
+    /// What drafts did, in assisted decoding.
+    pub drafts: Option<DraftCounts>,
 }
 
 impl Sequence {
     /// New tokens and why they ended, nothing else.
     pub fn new(ids: Vec<TokenId>, finish: FinishReason) -> Self {
         let (logprobs, scores, logits, hidden_states) = (None, None, None, None);
-        Sequence { ids, finish, score: None, beam_indices: None, logprobs, scores, logits, hidden_states }
+        Sequence { ids, finish, score: None, beam_indices: None, logprobs, scores, logits, hidden_states, drafts: None }
     }
 }
 

@@ -35,6 +35,23 @@ impl Rng {
         Rng { state: std::array::from_fn(|_| mix.next()) }
     }
 
+    /// A generator of its own, which depends on this one's state and leaves it as it is.
+    ///
+    /// ```
+    /// use unspool_core::rng::Rng;
+    ///
+    /// let mut rng = Rng::for_row(7, 3, 0);
+    /// let mut fork = rng.fork();
+    /// assert_eq!(fork, rng.fork());
+    /// assert_ne!(fork.next_u64(), rng.next_u64());
+    /// ```
+    #[must_use]
+    pub fn fork(&self) -> Rng {
+        let start = self.state.iter().fold(0x0066_6f72_6b65_6421, |start, word| SplitMix64(start ^ word).next());
+        let mut mix = SplitMix64(start);
+        Rng { state: std::array::from_fn(|_| mix.next()) }
+    }
+
     /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = self.state;

@@ -9,4 +9,4 @@ pub mod tokenizer;
 
 pub use chat::{ChatTemplate, Clock, Message, RenderOptions};
 pub use text::{Healing, HealingChoice, Pieces, Shown, StopHold, TextStreamer};
-pub use tokenizer::Tokenizer;
+pub use tokenizer::{Tokenizer, TokenizerPair};

@@ -1,6 +1,7 @@
 //! What one call asks for beside its prompts.
 
 use serde_json::Value;
+use unspool_core::Draft;
 use unspool_core::config::GenerationConfig;
 use unspool_core::decode::{CustomGenerate, Prepared};
 use unspool_core::processor::{PrefixConstrained, Processor};
@@ -37,6 +38,8 @@ pub struct Call {
     pub first_prompt: usize,
     /// Token ids that `guidance_scale` leads away from, one list per prompt; none: each prompt's last token alone.
     pub negative_prompts: Vec<Vec<TokenId>>,
+    /// Draft in every round, as Python does, also while drafts do not pay.
+    pub always_draft: bool,
     /// Whether texts show the stop string that ended them; Python does.
     pub shown: Shown,
     /// What a text stream shows, and in which pieces.
@@ -144,6 +147,8 @@ pub struct Own {
     pub custom_generate: Option<Box<dyn CustomGenerate>>,
     /// Other processes that step together with this one (Python's `synced_gpus`).
     pub peers: Option<Box<dyn Peers>>,
+    /// Proposes tokens for the model to verify, in the place of the pipeline's assistant.
+    pub draft: Option<Box<dyn Draft>>,
 }
 
 impl Own {
@@ -193,6 +198,13 @@ impl Own {
     #[doc(alias = "synced_gpus")]
     pub fn peers(mut self, peers: impl Peers + 'static) -> Self {
         self.peers = Some(Box::new(peers));
+        self
+    }
+
+    /// Sets [`draft`](Own::draft).
+    #[must_use]
+    pub fn draft(mut self, draft: impl Draft + 'static) -> Self {
+        self.draft = Some(Box::new(draft));
         self
     }
 }

@@ -3,9 +3,10 @@
 use unspool_core::decode::KeptSession;
 use unspool_core::generate::generate_kept;
 use unspool_core::stop::FinishReason;
-use unspool_core::{Error, Result, Sequence, Timing, TokenId};
+use unspool_core::{Assist, Error, Result, Sequence, Timing, TokenId};
 use unspool_tasks::{Message, Shown, StopHold};
 
+use crate::assistant::Helping;
 use crate::call::{Call, Own};
 use crate::pipeline::Pipeline;
 use crate::text::{Streamed, TextSink};
@@ -29,6 +30,8 @@ pub struct Conversation<'p> {
     messages: Vec<Message>,
     call: Call,
     kept: Option<KeptSession>,
+    /// The assistant, which keeps its cache too.
+    helping: Option<Helping>,
     told: Told,
 }
 
@@ -58,7 +61,7 @@ impl Pipeline {
     /// Begins a conversation with the model's chat template.
     pub fn conversation(&self, call: Call) -> Conversation<'_> {
         let call = Call { shown: Shown::Cut, ..call.for_texts() };
-        Conversation { pipeline: self, messages: Vec::new(), call, kept: None, told: Told::default() }
+        Conversation { pipeline: self, messages: Vec::new(), call, kept: None, helping: None, told: Told::default() }
     }
 }
 
@@ -88,6 +91,7 @@ impl<'p> Conversation<'p> {
             ));
         }
         self.call = call;
+        self.helping = None;
         Ok(warnings)
     }
 
@@ -121,7 +125,7 @@ impl<'p> Conversation<'p> {
     }
 
     fn answer(&mut self, sink: &mut dyn TextSink) -> Result<Turn> {
-        let (settings, warnings) = self.pipeline.settings(&self.call)?;
+        let (settings, mut warnings) = self.pipeline.settings(&self.call)?;
         let text = self.pipeline.render(&self.messages)?;
         let prompt = self.tokens(&text)?;
         let stop_strings = settings.stop_strings.clone();
@@ -129,7 +133,12 @@ impl<'p> Conversation<'p> {
         let mut streamed = Streamed::new(self.pipeline.tokenizer()?, &stop_strings, shown, streaming, sink);
         let (request, _) =
             self.pipeline.request(vec![prompt.clone()], settings, &self.call, Own::default(), Some(&mut streamed));
-        let output = generate_kept(self.pipeline.model(), &mut self.kept, request)?;
+        if self.helping.is_none() {
+            self.helping = self.pipeline.helping(&self.call)?;
+        }
+        let draft = self.helping.as_mut().map(Helping::draft);
+        let assist = Assist { draft, always: self.call.always_draft, elapsed: None };
+        let output = generate_kept(self.pipeline.model(), &mut self.kept, request.assist(assist))?;
         let sequence = output.prompts.into_iter().next().and_then(|prompt| prompt.sequences.into_iter().next());
         let sequence = sequence.ok_or_else(|| Error::engine("the generation gave no sequence"))?;
         let stops = StopHold::new(stop_strings);
@@ -137,6 +146,7 @@ impl<'p> Conversation<'p> {
         let tokenizer = self.pipeline.tokenizer()?;
         self.told = Told { text: text + &tokenizer.decode(&sequence.ids, false), ids: prompt };
         self.told.ids.extend_from_slice(&sequence.ids);
+        warnings.extend(output.warnings);
         Ok(Turn { text: shown, finish: sequence.finish.clone(), sequence, timing: output.timing, warnings })
     }
 

@@ -32,6 +32,7 @@
 //! What the parts are made of: [`unspool_core`] (ids in, ids out), [`unspool_onnx`] (graphs and engines),
 //! [`unspool_import`] (checkpoints) and [`unspool_tasks`] (text).
 
+mod assistant;
 pub mod cache;
 pub mod call;
 pub mod conversation;
@@ -59,14 +60,15 @@ pub use text::{StreamBy, Streaming, TextSink};
 
 pub use unspool_core::config::{self, GenerationConfig};
 pub use unspool_core::decode::{CustomGenerate, Prepared};
+pub use unspool_core::draft::{self, Draft};
 pub use unspool_core::embed::{Pooling, check as check_embeddable};
 pub use unspool_core::score::{ScoredText, TextScore, score};
 pub use unspool_core::select;
 pub use unspool_core::stop::{self, FinishReason};
 pub use unspool_core::stream::{self, Flow, TokenEvent, TokenSink};
 pub use unspool_core::{
-    Error, ErrorKind, Keep, Logits, Model, Peers, PromptOutput, Result, Row, RowInput, Sequence, Session, Settings,
-    StepStates, Timing, TokenId, check_ids, processor,
+    DraftCounts, Error, ErrorKind, Keep, Logits, Model, Peers, PromptOutput, Result, Row, RowInput, Sequence, Session,
+    Settings, StepStates, Timing, TokenId, check_ids, processor,
 };
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
 pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};

@@ -8,11 +8,14 @@ use unspool_core::config::{GenerationConfig, Layers, ModelFacts, Resolved, Setti
 use unspool_core::generate::{Request, generate};
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::TokenSink;
-use unspool_core::{Error, Model, PromptOutput, Result, Sequence, Timing, TokenId, Vocabulary, check_ids};
+use unspool_core::{
+    Assist, Draft, DraftCounts, Error, Model, PromptOutput, Result, Sequence, Timing, TokenId, Vocabulary, check_ids,
+};
 use unspool_onnx::folder::root_of;
 use unspool_onnx::{Description, EngineSupport, OnnxModel, OnnxOptions};
 use unspool_tasks::{ChatTemplate, Message, RenderOptions, Shown, StopHold, Tokenizer};
 
+use crate::assistant::{self, Helper, Helping};
 use crate::call::{Call, Own, random_seed};
 use crate::open::{OpenOptions, model_folder};
 use crate::prompt::{Prompt, Prompts};
@@ -31,6 +34,7 @@ pub struct Pipeline {
     template: std::result::Result<ChatTemplate, String>,
     pub(crate) layers: Layers,
     graph: Option<OnnxModel>,
+    helper: Option<Arc<Helper>>,
 }
 
 /// What was written for the prompts of a call.
@@ -40,6 +44,8 @@ pub struct Answers {
     pub answers: Vec<Answer>,
     /// Where the time went.
     pub timing: Timing,
+    /// What drafts did, over all sequences, when tokens were drafted.
+    pub drafts: Option<DraftCounts>,
     /// The seed of the draws, when tokens were drawn.
     pub seed: Option<u64>,
     /// One line per setting that had no effect as it was combined.
@@ -105,6 +111,7 @@ impl Pipeline {
             template,
             layers: Layers::new(defaults),
             graph: Some(model),
+            helper: None,
         })
     }
 
@@ -116,6 +123,7 @@ impl Pipeline {
             template: Err("the pipeline was made without a chat template; generate from plain text instead".to_string()),
             layers: Layers::new(defaults),
             graph: None,
+            helper: None,
         }
     }
 
@@ -124,6 +132,49 @@ impl Pipeline {
     pub fn with_chat_template(mut self, template: ChatTemplate) -> Self {
         self.template = Ok(template);
         self
+    }
+
+    /// The same pipeline with a smaller model that drafts what this one verifies; Python's `assistant_model`.
+    ///
+    /// What is written stays the same: greedy tokens are equal, drawn ones have the same distribution. `num_assistant_tokens`
+    /// and the other fields about assistants are read from the assistant's own settings, unless a call sets them. An
+    /// assistant with another tokenizer is translated.
+    ///
+    /// ```no_run
+    /// # fn main() -> unspool::Result<()> {
+    /// let pipeline = unspool::open("models/large")?.with_assistant(&unspool::open("models/small")?)?;
+    /// let answers = pipeline.generate("The sea is", &unspool::Call::new())?;
+    /// println!("{}: {:?}", answers.text(), answers.drafts);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When the vocabularies differ and one of the two has no tokenizer.
+    #[doc(alias = "assistant_model")]
+    pub fn with_assistant(mut self, assistant: &Pipeline) -> Result<Self> {
+        let both = self.tokenizer.clone().ok().zip(assistant.tokenizer.clone().ok());
+        let helper = Helper::new(assistant.model.clone(), assistant.layers.clone(), self.model.vocab_size(), both)?;
+        self.helper = Some(Arc::new(helper));
+        Ok(self)
+    }
+
+    /// A draft of the assistant's for calls like this one; `None` without an assistant.
+    ///
+    /// # Errors
+    ///
+    /// When the call asks for what cannot be assisted, or a setting of the assistant is wrong.
+    pub(crate) fn helping(&self, call: &Call) -> Result<Option<Helping>> {
+        let Some(helper) = &self.helper else { return Ok(None) };
+        let fields = self.resolve(call);
+        if let Some(beams) = fields.int("num_beams").filter(|beams| *beams > 1) {
+            return Err(Error::unsupported(format!(
+                "num_beams={beams} does not work with an assistant: drafts serve greedy decoding and sampling; leave one of \
+                 the two out"
+            )));
+        }
+        helper.draft(&call.config).map(Some)
     }
 
     /// The model itself.
@@ -284,10 +335,20 @@ impl Pipeline {
         &self,
         ids: Vec<Vec<TokenId>>,
         call: &Call,
-        own: Own,
+        mut own: Own,
         sink: Option<&mut dyn TokenSink>,
     ) -> Result<Answers> {
         let (mut settings, mut warnings) = self.settings(call)?;
+        let mut helping = if own.draft.is_some() { None } else { self.helping(call)? };
+        if let (None, None, Some(field)) = (&own.draft, &self.helper, assistant::without_effect(&call.config)) {
+            warnings.push(format!("{} has no effect without an assistant model", field.name));
+        }
+        let mut own_draft = own.draft.take();
+        let draft = match &mut own_draft {
+            Some(draft) => Some(&mut **draft as &mut dyn Draft),
+            None => helping.as_mut().map(Helping::draft),
+        };
+        let sink = sink.map(|sink| sink as &mut dyn TokenSink);
         let mut prompts: Vec<Vec<TokenId>> = ids.into_iter().map(|ids| begun(ids, &settings)).collect();
         // What healing draws must be drawn again with the seed that is told.
         let seed = call.seed.or_else(|| settings.do_sample.then(random_seed));
@@ -299,14 +360,19 @@ impl Pipeline {
         }
         let stops = StopHold::new(settings.stop_strings.clone());
         let (request, seed) = self.request(prompts.clone(), settings, call, own, sink);
-        let output = generate(&*self.model, request)?;
+        let assist = Assist { draft, always: call.always_draft, elapsed: None };
+        let output = generate(&*self.model, request.assist(assist))?;
+        let drafts = output.drafts();
         warnings.extend(output.warnings);
+        if let (Some(helper), Some(helping)) = (&self.helper, &helping) {
+            helper.used(helping, &call.config);
+        }
         let answers = prompts.into_iter().zip(output.prompts).map(|(prompt_ids, output)| Answer {
             texts: output.sequences.iter().filter_map(|sequence| self.text(sequence, call.shown, &stops)).collect(),
             prompt_ids,
             output,
         });
-        Ok(Answers { answers: answers.collect(), timing: output.timing, seed, warnings })
+        Ok(Answers { answers: answers.collect(), timing: output.timing, drafts, seed, warnings })
     }
 
     /// A request of the core, and the seed it draws with.

@@ -246,3 +246,67 @@ fn token_healing_is_for_prompts_and_not_for_conversations() {
     conversation = hashed().generate("hello", &healing).unwrap_err();
     assert!(conversation.to_string().contains("pad_token"), "{conversation}");
 }
+
+#[test]
+fn an_assistant_writes_the_same_and_is_counted() {
+    let plain = hashed().generate(["the river", "she read"], &Call::new()).unwrap();
+    let assisted = hashed().with_assistant(&hashed()).unwrap();
+    let call = Call { always_draft: true, ..Call::new() };
+    let answers = assisted.generate(["the river", "she read"], &call).unwrap();
+    assert_eq!(answers.text(), plain.text());
+    let counts = answers.drafts.unwrap();
+    assert!(counts.accepted == counts.drafted && counts.target_runs < 12, "{counts:?}");
+    assert_eq!(plain.drafts, None);
+    let beams = call.set("num_beams", 2).unwrap();
+    assert!(assisted.generate("the river", &beams).is_err());
+}
+
+#[test]
+fn an_assistants_own_file_says_how_it_drafts_and_a_heuristic_goes_on_from_call_to_call() {
+    let json = r#"{"num_assistant_tokens": 1, "num_assistant_tokens_schedule": "heuristic",
+        "assistant_confidence_threshold": 0}"#;
+    let defaults = GenerationConfig::from_json_str(json).unwrap();
+    let small = Pipeline::from_parts(Arc::new(ScriptedModel::hashed(VOCAB)), Some(tokenizer()), defaults);
+    let assisted = hashed().with_assistant(&small).unwrap();
+    let call = Call { always_draft: true, ..Call::new() };
+    let drafted = |call: &Call| assisted.generate(Prompt::Ids(vec![1]), call).unwrap().drafts.unwrap();
+    // One, then three; the second call begins with what the first ended with.
+    assert_eq!(drafted(&call).target_runs, 2);
+    assert_eq!(drafted(&call).target_runs, 1);
+    let own = call.set("num_assistant_tokens_schedule", "constant").unwrap();
+    assert_eq!(drafted(&own).target_runs, 1);
+}
+
+#[test]
+fn an_assistant_of_another_vocabulary_needs_tokenizers() {
+    let small = Pipeline::from_parts(Arc::new(ScriptedModel::hashed(VOCAB - 1)), None, GenerationConfig::default());
+    assert!(hashed().with_assistant(&small).unwrap_err().to_string().contains("tokenizers"));
+}
+
+#[test]
+fn a_draft_of_the_callers_own_is_asked() {
+    struct Sevens;
+    impl unspool::Draft for Sevens {
+        fn draft(&mut self, ask: &unspool::draft::Ask<'_>) -> unspool::Result<unspool::draft::Drafted> {
+            Ok(unspool::draft::Drafted::tokens(vec![7; ask.most.min(2)]))
+        }
+    }
+    let call = Call { always_draft: true, ..Call::new() };
+    let answers = hashed().generate_ids(vec![vec![1]], &call, Own::new().draft(Sevens), None).unwrap();
+    let plain = hashed().generate(Prompt::Ids(vec![1]), &Call::new()).unwrap();
+    assert_eq!(answers.answers[0].output.sequences[0].ids, plain.answers[0].output.sequences[0].ids);
+    assert!(answers.drafts.unwrap().drafted >= 8);
+}
+
+#[test]
+fn a_conversation_with_an_assistant_says_the_same() {
+    let pipeline = hashed();
+    let assisted = hashed().with_assistant(&hashed()).unwrap();
+    let (mut plainly, mut with_drafts) = (pipeline.conversation(Call::new()), assisted.conversation(Call::new()));
+    for text in ["the river runs", "she read the letter", "where is the key?"] {
+        let expected = plainly.say(text, &mut Told::default()).unwrap();
+        let turn = with_drafts.say(text, &mut Told::default()).unwrap();
+        assert_eq!((turn.text, turn.timing.prompt_tokens), (expected.text, expected.timing.prompt_tokens));
+        assert!(turn.sequence.drafts.is_some());
+    }
+}

@@ -3,10 +3,10 @@
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Args, Command, value_parser};
 
-use super::fields;
 use super::model::{ModelArgs, RunArgs, WeightsArg};
 use super::prompts::PromptArgs;
 use super::texts::TextArgs;
+use super::{assistant, fields};
 use crate::failure::Failure;
 use crate::print::out;
 
@@ -67,13 +67,14 @@ fn generate() -> Command {
             .help_heading("Output"),
         seed(),
     ]);
-    fields::add(command).about("Continue one or many prompts")
+    fields::add(assistant::add(command)).about("Continue one or many prompts")
 }
 
 fn chat() -> Command {
     let command = Command::new("chat")
         .arg(Arg::new("system").long("system").value_name("TEXT").help("The system's message").help_heading("Prompts"));
-    fields::add(ModelArgs::augment_args(command).arg(seed())).about("Talk with a model; /help lists what a line may be")
+    fields::add(assistant::add(ModelArgs::augment_args(command).arg(seed())))
+        .about("Talk with a model; /help lists what a line may be")
 }
 
 fn score() -> Command {

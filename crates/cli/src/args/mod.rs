@@ -1,5 +1,6 @@
 //! The command line: what can be said, and what it means.
 
+pub mod assistant;
 pub mod command;
 pub mod fields;
 pub mod model;

@@ -12,8 +12,8 @@ use unspool::{Call, Conversation, Error, FinishReason, Flow, GenerationConfig, P
 
 use super::notice;
 use super::spoken::{HELP, Spoken, read};
-use crate::args::fields;
 use crate::args::model::ModelArgs;
+use crate::args::{assistant, fields};
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
 use crate::print::out;
@@ -32,7 +32,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let model = ModelArgs::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;
     let config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
     let mut call = Call { config, seed: matches.get_one::<u64>("seed").copied(), ..Call::new() };
-    let pipeline = notice::open(&model.path()?, &model.options())?;
+    call.always_draft = assistant::always(matches);
+    let pipeline = assistant::join(notice::open(&model.path()?, &model.options())?, matches, &model)?;
     pipeline.chat_template()?;
     let fields = pipeline.resolve(&call);
     let unbounded = |name: &str| fields.source(name).is_none_or(|source| source.as_str() == "default");

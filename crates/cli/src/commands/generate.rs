@@ -1,5 +1,6 @@
 //! `unspool generate`: prompts go in, texts or JSON lines come out.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, FromArgMatches};
@@ -10,9 +11,9 @@ use unspool::{
 };
 
 use super::notice;
-use crate::args::fields;
 use crate::args::model::ModelArgs;
 use crate::args::prompts::PromptArgs;
+use crate::args::{assistant, fields};
 use crate::batch::results::{HEALED_FROM, Results, earlier_run, place};
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
@@ -39,6 +40,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         seed: matches.get_one::<u64>("seed").copied(),
         logprobs: matches.get_flag("logprobs"),
         streaming: streaming(matches),
+        always_draft: assistant::always(matches),
         ..Call::new()
     };
     // Ids are for who compares with Python's generate(), texts for who would take a pipeline.
@@ -67,7 +69,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     };
 
     let path = model.path()?;
-    let pipeline = notice::open(&path, &model.options())?;
+    let pipeline = assistant::join(notice::open(&path, &model.options())?, matches, &model)?;
     let (settings, warnings) = pipeline.settings(&call)?;
     let ids = prompts.iter().map(|(place, prompt)| {
         let ids = pipeline.encode(prompt).and_then(|ids| pipeline.check(ids, &settings));
@@ -95,6 +97,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
                 "weights": format!("{:?}", model.run.weights).to_lowercase(),
                 "seed": work.call.seed,
                 "logprobs": work.call.logprobs,
+                "assistant": matches.get_one::<String>("assistant"),
                 "negative": work.negative,
                 "settings": work.call.config.to_json(),
                 "texts": prompt_args.ids.is_none(),
@@ -159,6 +162,14 @@ impl Work<'_> {
         Call { first_prompt: first, negative_prompts, ..self.call.clone() }
     }
 
+    /// Tells warnings that only show while writing, each once.
+    fn tell(&self, warnings: Vec<String>) {
+        let mut told = self.told.borrow_mut();
+        let new: Vec<String> = warnings.into_iter().filter(|warning| !told.contains(warning)).collect();
+        notice::warn(&new);
+        told.extend(new);
+    }
+
     fn to_text(&self) -> Result<(), Failure> {
         for (first, ids) in self.batches(0) {
             let _listening = interrupt::listen(Mode::SecondEnds);
@@ -183,6 +194,7 @@ impl Work<'_> {
             for line in lines(first, &answers) {
                 out::line(&line)?;
             }
+            self.tell(answers.warnings);
             if interrupt::pressed() {
                 return Err(Failure::Interrupted);
             }
@@ -208,6 +220,7 @@ impl Work<'_> {
                 return Err(Failure::Interrupted);
             }
             results.add(&lines(first, &answers))?;
+            self.tell(answers.warnings);
             bar.set_position(results.done() as u64);
         }
         bar.finish_and_clear();

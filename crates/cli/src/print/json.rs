@@ -32,6 +32,15 @@ struct Sequence<'a> {
     /// `[step][state][position][width]`
     #[serde(skip_serializing_if = "Option::is_none")]
     hidden_states: Option<Vec<Vec<Vec<&'a [f32]>>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drafts: Option<Drafts>,
+}
+
+#[derive(Debug, Serialize)]
+struct Drafts {
+    drafted: usize,
+    accepted: usize,
+    target_runs: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,6 +85,11 @@ pub fn line(answer: &Answer<'_>) -> String {
             scores: sequence.scores.as_deref(),
             logits: sequence.logits.as_deref(),
             hidden_states: sequence.hidden_states.as_ref().map(|steps| steps.iter().map(positions).collect()),
+            drafts: sequence.drafts.map(|counts| Drafts {
+                drafted: counts.drafted,
+                accepted: counts.accepted,
+                target_runs: counts.target_runs,
+            }),
         })
         .collect();
     let line = Line {
@@ -115,6 +129,7 @@ mod tests {
                 scores,
                 logits: None,
                 hidden_states: None,
+                drafts: None,
             }],
         }
     }

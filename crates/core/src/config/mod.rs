@@ -3,6 +3,7 @@
 //! The way of a setting: [`fields`] names it, [`GenerationConfig`] holds what a file or a call says about it, [`Layers`]
 //! merges default, model file and call into a [`Resolved`], and [`Settings::resolve`] checks it.
 
+pub mod assisted;
 pub mod beams;
 pub mod contrast;
 pub mod field;
@@ -14,6 +15,7 @@ pub mod rules;
 pub mod settings;
 pub(crate) mod validate;
 
+pub use assisted::{AssistedSettings, Schedule};
 pub use beams::{Beams, Constraint, EarlyStopping};
 pub use contrast::{Contrastive, DolaLayers};
 pub use field::{Field, Fill, Group, Kind, Neutral, Status};

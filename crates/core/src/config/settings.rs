@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::config::assisted::AssistedSettings;
 use crate::config::beams::Beams;
 use crate::config::contrast::{Contrastive, DolaLayers};
 use crate::config::layers::{Resolved, Source};
@@ -78,6 +79,8 @@ pub struct Settings {
     pub contrastive: Option<Contrastive>,
     /// DoLa: the layers that the last one is contrasted with.
     pub dola_layers: Option<DolaLayers>,
+    /// What is drafted before the model sees it.
+    pub assisted: AssistedSettings,
     /// Divides the scores; sampling only.
     pub temperature: Option<f64>,
     /// Keeps the best k; sampling only.
@@ -115,6 +118,7 @@ impl Default for Settings {
             beams: Beams::default(),
             contrastive: None,
             dola_layers: None,
+            assisted: AssistedSettings::default(),
             temperature: None,
             top_k: Some(50),
             top_p: None,
@@ -168,6 +172,7 @@ impl Settings {
             beams: Beams::resolve(fields, model)?,
             contrastive: Contrastive::resolve(fields, mode)?,
             dola_layers: DolaLayers::resolve(fields, mode)?,
+            assisted: AssistedSettings::resolve(fields)?,
             temperature: if do_sample {
                 let expected = "a number above 0; for the best token every time set do_sample=false";
                 number(fields, "temperature", expected, 1.0, |x| x > 0.0)?

@@ -37,8 +37,8 @@ pub(crate) fn validate(fields: &Resolved) -> Result<Vec<String>> {
     }
     refuse_wrong(fields)?;
     let (mode, mut warnings) = GenerationMode::of(fields, false);
-    refuse_mode(fields, mode)?;
     refuse_states(fields, mode)?;
+    refuse_drafts_with(fields, mode)?;
     refuse_not_built(fields)?;
     if mode == GenerationMode::Dola && fields.float("repetition_penalty").is_none_or(|penalty| penalty < 1.2) {
         warnings.push("DoLa tends to repeat itself; set repetition_penalty to 1.2 or more".to_owned());
@@ -100,16 +100,6 @@ fn ids(value: Option<&Value>) -> Vec<i64> {
     }
 }
 
-/// Refuses a mode whose loop is not built, naming the field that chose it.
-fn refuse_mode(fields: &Resolved, mode: GenerationMode) -> Result<()> {
-    if mode != GenerationMode::Assisted {
-        return Ok(());
-    }
-    let chosen = mode.chosen_by().iter().find(|name| fields.value(name).is_some());
-    let name = chosen.copied().unwrap_or(mode.as_str());
-    Err(not_built(fields, name, mode.as_str()))
-}
-
 /// Hidden states are returned by loops that write one token per row and step.
 fn refuse_states(fields: &Resolved, mode: GenerationMode) -> Result<()> {
     let singly =
@@ -118,6 +108,25 @@ fn refuse_states(fields: &Resolved, mode: GenerationMode) -> Result<()> {
         return Err(not_built(fields, "output_hidden_states", &format!("returning them from {}", mode.as_str())));
     }
     Ok(())
+}
+
+/// Drafts are verified by greedy decoding and sampling only; Python ignores them elsewhere and says so.
+fn refuse_drafts_with(fields: &Resolved, mode: GenerationMode) -> Result<()> {
+    let chosen = GenerationMode::Assisted
+        .chosen_by()
+        .iter()
+        .find(|name| fields.value(name).is_some_and(|value| *value != Value::Bool(false)));
+    match chosen {
+        Some(name) if mode != GenerationMode::Assisted => Err(fields.locate(
+            name,
+            Error::unsupported(format!(
+                "{name}={} does not work with {}: drafts serve greedy decoding and sampling; leave one of the two out",
+                shown_field(fields, name),
+                mode.as_str()
+            )),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses rules that are not built and would change tokens.

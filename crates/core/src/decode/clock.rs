@@ -86,6 +86,11 @@ impl Clock {
         }
     }
 
+    /// Prompt tokens that run together with drafts.
+    pub(crate) fn prompt_tokens_later(&mut self, tokens: usize) {
+        self.prompt_tokens += tokens;
+    }
+
     /// The prompts have been run: what follows is writing.
     pub(crate) fn prompts_done(&mut self) {
         self.prompt = Some(self.start.elapsed());

@@ -17,7 +17,7 @@ pub(crate) struct Guidance {
     session: Box<dyn Session>,
     /// Contexts to begin with, one per prompt.
     contexts: Vec<Vec<TokenId>>,
-    /// Log-probabilities after each row's context, `[rows, vocab]`.
+    /// Log-probabilities of the last step's kept positions, `[kept, vocab]`.
     scores: Vec<f32>,
     vocab: usize,
 }
@@ -88,7 +88,7 @@ impl Guidance {
         Ok(())
     }
 
-    /// Runs each row's newest token.
+    /// Runs each row's newest tokens.
     pub(crate) fn step(&mut self, rows: &[RowInput<'_>], clock: &mut Clock) -> Result<()> {
         let logits = clock.step(&mut *self.session, rows, self.vocab)?;
         self.scores.clear();
@@ -104,7 +104,13 @@ impl Guidance {
         self.session.reorder(rows)
     }
 
-    /// Guides the scores of the row at `place` of the last step.
+    /// Row `row` takes its newest `tokens` tokens back.
+    pub(crate) fn take_back(&mut self, row: usize, tokens: usize) -> Result<()> {
+        let len = self.session.len(row).saturating_sub(tokens);
+        self.session.crop(row, len)
+    }
+
+    /// Guides the scores at kept position `place` of the last step.
     pub(crate) fn apply(&self, place: usize, scores: &mut [f32]) {
         log_softmax(scores);
         let other = self.scores.get(place * self.vocab..).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! The loops over a session: prompts in chunks, one token per row and step, beams, a session kept between calls.
 
+mod assisted;
 mod beam;
 mod clock;
 mod contrastive;
@@ -8,6 +9,7 @@ mod dola;
 mod feed;
 mod guidance;
 mod lens;
+mod pace;
 pub mod prefill;
 mod prompts;
 pub mod resume;
@@ -18,6 +20,7 @@ pub use custom::{CustomGenerate, Prepared};
 pub use prefill::chunks;
 pub use resume::KeptSession;
 
+pub(crate) use assisted::Assisted;
 pub(crate) use beam::Beams;
 pub(crate) use clock::Clock;
 pub(crate) use contrastive::{Contrastive, states as contrastive_states};
@@ -26,5 +29,5 @@ pub(crate) use guidance::Guidance;
 pub(crate) use lens::Lens;
 pub(crate) use prompts::{Prompt, check, right_padding};
 pub(crate) use resume::{keep, resume};
-pub(crate) use single::Single;
+pub(crate) use single::{Chooser, Single};
 pub(crate) use writing::Writing;

@@ -43,12 +43,12 @@ pub fn chunks(len: usize, max: usize) -> impl Iterator<Item = usize> {
 /// Runs each row's tokens and returns the scores after its last one, `[rows, vocab] f32`.
 ///
 /// Rows take their next chunk in the same step; a row that has none left waits with no tokens. Scores are asked for only
-/// with a row's last chunk. Every row has at least one token.
+/// with a row's last chunk; those of a row without tokens are zeros.
 ///
 /// # Errors
 ///
 /// Those of the session.
-pub(super) fn prefill(
+pub(crate) fn prefill(
     session: &mut dyn Session,
     rows: &[&[TokenId]],
     max_chunk: usize,

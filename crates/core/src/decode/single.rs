@@ -10,12 +10,15 @@ use super::prefill::prefill;
 use super::prompts::Prompt;
 use super::writing::Writing;
 use crate::config::Settings;
+use crate::draft::Candidate;
 use crate::error::Result;
 use crate::model::{Keep, RowInput, Session};
 use crate::processor::Processor;
-use crate::select::{Multinomial, argmax};
+use crate::rng::Rng;
+use crate::select::{Multinomial, Speculative, argmax};
 use crate::stop::Criterion;
 use crate::stream::TokenSink;
+use crate::token::TokenId;
 
 /// The parts of one generation with one token per row and step.
 pub(crate) struct Single<'r, 's> {
@@ -33,6 +36,15 @@ pub(crate) struct Single<'r, 's> {
     pub lens: Option<&'r Lens<'r>>,
     /// Entries of the vocabulary.
     pub vocab: usize,
+    /// Chooses tokens.
+    pub chooser: Chooser,
+}
+
+/// What choosing keeps from token to token.
+#[derive(Debug, Default)]
+pub(crate) struct Chooser {
+    draw: Multinomial,
+    speculative: Speculative,
 }
 
 impl Single<'_, '_> {
@@ -51,7 +63,6 @@ impl Single<'_, '_> {
         mut rows: Vec<Writing>,
         clock: &mut Clock,
     ) -> Result<Vec<Writing>> {
-        let mut draw = Multinomial::default();
         let mut done = Vec::with_capacity(rows.len());
 
         let left: Vec<_> = prompts.iter().map(|prompt| prompt.ids.get(held..).unwrap_or(&[])).collect();
@@ -64,7 +75,7 @@ impl Single<'_, '_> {
         if let Some(guidance) = &mut self.guidance {
             guidance.start(&by_prompt, self.settings.prefill_chunk_size, clock)?;
         }
-        self.write_first(&mut rows, &mut first, &mut draw)?;
+        self.write_first(&mut rows, &mut first, |_| true)?;
         drop(first);
 
         loop {
@@ -81,25 +92,32 @@ impl Single<'_, '_> {
             }
             let mut logits = clock.step(session, &inputs, self.vocab)?;
             for (kept, row) in rows.iter_mut().enumerate() {
-                self.write(row, kept, logits.row_mut(kept), &mut draw)?;
+                self.write(row, kept, logits.row_mut(kept), None)?;
             }
         }
         done.sort_by_key(|row| row.row);
         Ok(done)
     }
 
-    /// The first token of every row. Rows of one prompt share its scores: all but the last work on a copy.
-    fn write_first(&mut self, rows: &mut [Writing], first: &mut [f32], draw: &mut Multinomial) -> Result<()> {
+    /// The first token of every row whose prompt is `wanted`. Rows of one prompt share its scores: all but the last work on
+    /// a copy.
+    pub(super) fn write_first(
+        &mut self,
+        rows: &mut [Writing],
+        first: &mut [f32],
+        wanted: impl Fn(usize) -> bool,
+    ) -> Result<()> {
         let mut copy = Vec::new();
-        for (prompt, scores) in first.chunks_exact_mut(self.vocab).enumerate() {
+        let prompts = first.chunks_exact_mut(self.vocab).enumerate().filter(|(prompt, _)| wanted(*prompt));
+        for (prompt, scores) in prompts {
             let mut siblings = rows.iter_mut().enumerate().filter(|(_, row)| row.prompt == prompt).peekable();
             while let Some((place, row)) = siblings.next() {
                 if siblings.peek().is_some() {
                     copy.clear();
                     copy.extend_from_slice(scores);
-                    self.write(row, place, &mut copy, draw)?;
+                    self.write(row, place, &mut copy, None)?;
                 } else {
-                    self.write(row, place, scores, draw)?;
+                    self.write(row, place, scores, None)?;
                 }
             }
         }
@@ -107,8 +125,14 @@ impl Single<'_, '_> {
     }
 
     /// Writes one token of one row (at `kept` of the step) from the model's scores, `[vocab]`, which the rules change in
-    /// place.
-    fn write(&mut self, row: &mut Writing, kept: usize, scores: &mut [f32], draw: &mut Multinomial) -> Result<()> {
+    /// place. Where a draft proposed a `candidate` that it drew by chance, that takes part in the choice.
+    pub(super) fn write(
+        &mut self,
+        row: &mut Writing,
+        kept: usize,
+        scores: &mut [f32],
+        candidate: Option<Candidate<'_>>,
+    ) -> Result<()> {
         if let Some(logits) = &mut row.logits {
             logits.push(scores.to_vec());
         }
@@ -119,17 +143,28 @@ impl Single<'_, '_> {
             guidance.apply(kept, scores);
         }
         self.rules.apply(&row.view(), scores).map_err(|error| error.at(row.place()))?;
-        let token = if self.settings.do_sample {
-            draw.pick(scores, row.rng.uniform()).map_err(|error| error.at(row.place()))?
-        } else {
-            argmax(scores)
-        };
+        let token = self.choose(scores, candidate, &mut row.rng).map_err(|error| error.at(row.place()))?;
         row.push(token, scores, self.criteria, &mut self.sink)
+    }
+
+    /// One token of processed scores.
+    fn choose(&mut self, scores: &[f32], candidate: Option<Candidate<'_>>, rng: &mut Rng) -> Result<TokenId> {
+        let drafted = candidate.and_then(|candidate| Some((candidate.token, candidate.probabilities?)));
+        let weight = self.settings.assisted.assistant_ensemble_weight;
+        let Chooser { draw, speculative } = &mut self.chooser;
+        match (drafted, self.settings.do_sample, weight) {
+            (Some((token, own)), true, weight) => {
+                speculative.draw(scores, token, own, weight.unwrap_or(1.0), rng, draw)
+            }
+            (Some((_, own)), false, Some(weight)) => Ok(speculative.best_of_both(scores, own, weight)),
+            (_, true, _) => draw.pick(scores, rng.uniform()),
+            (_, false, _) => Ok(argmax(scores)),
+        }
     }
 
     /// Moves finished rows to `done` and out of the session. The last rows stay in it: a session has at least one row, and
     /// whoever keeps it goes on from there.
-    fn drop_finished(
+    pub(super) fn drop_finished(
         &mut self,
         session: &mut dyn Session,
         rows: &mut Vec<Writing>,

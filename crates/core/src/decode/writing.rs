@@ -3,7 +3,7 @@
 use crate::config::Settings;
 use crate::error::Result;
 use crate::hidden::StepStates;
-use crate::output::Sequence;
+use crate::output::{DraftCounts, Sequence};
 use crate::rng::Rng;
 use crate::row::Row;
 use crate::select::log_prob;
@@ -35,6 +35,8 @@ pub(crate) struct Writing {
     pub scores: Option<Vec<Vec<f32>>>,
     pub logits: Option<Vec<Vec<f32>>>,
     pub hidden: Option<Vec<StepStates>>,
+    /// What drafts did, where tokens are drafted.
+    pub drafts: Option<DraftCounts>,
 }
 
 impl Writing {
@@ -59,6 +61,7 @@ impl Writing {
             scores: settings.output_scores.then(Vec::new),
             logits: settings.output_logits.then(Vec::new),
             hidden: settings.output_hidden_states.then(Vec::new),
+            drafts: None,
         }
     }
 
@@ -124,6 +127,7 @@ impl Writing {
             scores: self.scores,
             logits: self.logits,
             hidden_states: self.hidden,
+            drafts: self.drafts,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A row's past may have holes, so nothing moves when rows bring different numbers of tokens or take some back. The caches
 //! are compacted when the holes cost more than the copy.
 
-use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInput, Session};
+use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInput, Session, Together};
 
 use super::kv::{KvCache, RowPlan};
 use super::runner::{Batch, Collector, Runner, check_crop, check_reorder, first_kept};
@@ -138,6 +138,10 @@ impl Session for AppendSession {
 
     fn can_crop(&self) -> bool {
         true
+    }
+
+    fn together(&self) -> Together {
+        self.runner.engine.together()
     }
 
     fn crop(&mut self, row: usize, len: usize) -> Result<()> {

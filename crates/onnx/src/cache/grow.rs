@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInput, Session};
+use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInput, Session, Together};
 
 use super::kv::{KvCache, RowPlan};
 use super::runner::{Batch, Collector, Runner, check_crop, check_reorder, first_kept};
@@ -174,6 +174,10 @@ impl Session for GrowSession {
 
     fn can_crop(&self) -> bool {
         true
+    }
+
+    fn together(&self) -> Together {
+        self.runner.engine.together()
     }
 
     fn crop(&mut self, row: usize, len: usize) -> Result<()> {

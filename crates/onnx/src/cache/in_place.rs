@@ -1,6 +1,6 @@
 //! GroupQueryAttention with one buffer as past and present: each row's length comes from the values of the mask.
 
-use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInput, Session};
+use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInput, Session, Together};
 
 use super::kv::KvCache;
 use super::runner::{Batch, Collector, Runner, check_crop, check_reorder, first_kept};
@@ -128,6 +128,10 @@ impl Session for InPlaceSession {
 
     fn can_crop(&self) -> bool {
         true
+    }
+
+    fn together(&self) -> Together {
+        self.runner.engine.together()
     }
 
     fn crop(&mut self, row: usize, len: usize) -> Result<()> {

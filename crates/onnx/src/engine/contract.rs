@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use unspool_core::Result;
+use unspool_core::{Result, Together};
 
 use crate::cache::kv::KvCache;
 
@@ -56,11 +56,16 @@ pub struct Call<'a> {
     pub feeds: &'a [Feed<'a>],
     /// The caches, when the graph has any.
     pub cache: Option<CacheCall<'a>>,
+    /// Several tokens to be computed as they would be one by one: drafts to be verified.
+    pub drafts: bool,
     /// Where the logits go, `[rows, positions, vocab] f32`; `None` when nobody reads them.
     pub logits: Option<LogitsCall<'a>>,
     /// Where hidden states go; `None` when nobody reads any.
     pub hidden: Option<HiddenCall<'a>>,
 }
+
+/// The most tokens of a row in a run of drafts.
+pub const MOST_DRAFTS: usize = 64;
 
 /// Where logits go.
 #[derive(Debug)]
@@ -93,6 +98,9 @@ pub trait Engine: Send + Sync {
     /// Whether in-place caches are buffers of the caller (and must have room for the new columns), rather than values that
     /// the engine extends itself.
     fn shares_buffers(&self) -> bool;
+
+    /// How several tokens in one run compare with one token a run; see [`Together`].
+    fn together(&self) -> Together;
 
     /// Runs the graph once. Afterwards `kv.columns` includes the new columns; in place, the caller sets it to what its
     /// rows use.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, Tensor};
-use unspool_core::{Error, Result};
+use unspool_core::{Error, Result, Together};
 
 use super::contract::{CacheCall, Call, Engine, Feed, HiddenCall};
 use crate::cache::kv::{KvCache, KvData, KvSlot};
@@ -23,6 +23,7 @@ pub struct RtenEngine {
     logits: NodeId,
     hidden: Vec<NodeId>,
     vocab_size: usize,
+    rounds_tokens: bool,
 }
 
 impl RtenEngine {
@@ -51,7 +52,16 @@ impl RtenEngine {
         let states = signature.hidden.iter().flat_map(|hidden| &hidden.outputs);
         let hidden = states.map(|name| node(name)).collect::<Result<_>>()?;
         let pool = Arc::new(ThreadPool::with_num_threads(threads));
-        Ok(RtenEngine { pool, past, present, logits, hidden, vocab_size: signature.vocab_size, model })
+        Ok(RtenEngine {
+            pool,
+            past,
+            present,
+            logits,
+            hidden,
+            vocab_size: signature.vocab_size,
+            rounds_tokens: signature.rounds_tokens,
+            model,
+        })
     }
 
     /// Runs with the caches of all rows of `kv`.
@@ -147,6 +157,11 @@ impl Engine for RtenEngine {
 
     fn shares_buffers(&self) -> bool {
         false
+    }
+
+    fn together(&self) -> Together {
+        // Its kernel for a single token rounds the activations where the graph allows it, the one for several does not.
+        if self.rounds_tokens { Together::Differ } else { Together::Same }
     }
 
     fn run(&self, call: Call<'_>) -> Result<()> {

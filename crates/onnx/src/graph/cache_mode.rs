@@ -37,13 +37,18 @@ pub(super) fn choose(graph: &Graph, has_past: bool, has_position_ids: bool) -> (
     }
 }
 
-/// What the graph's GroupQueryAttention operators say.
+/// The `accuracy_level` of `MatMulNBits` that allows 8-bit activations.
+const INT8_ACTIVATIONS: i64 = 4;
+
+/// What the graph's GroupQueryAttention operators and quantised products say.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Attention {
     /// Whether there is one.
     pub grouped_query: bool,
     /// The longest window of one whose cache slides (`sliding_window_cache`), 0 without.
     pub sliding_window: usize,
+    /// Whether a product with quantised weights may round its activations to 8 bits.
+    pub rounds_tokens: bool,
 }
 
 impl Attention {
@@ -51,6 +56,7 @@ impl Attention {
     pub fn of(graph: &Graph) -> Self {
         let mut found = Attention::default();
         graph.walk(&mut |_, node| {
+            found.rounds_tokens |= node.op_type == "MatMulNBits" && node.int("accuracy_level", 0) >= INT8_ACTIVATIONS;
             if node.op_type == "GroupQueryAttention" {
                 found.grouped_query = true;
                 if node.int("sliding_window_cache", 0) == 1 {

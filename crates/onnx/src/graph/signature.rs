@@ -103,6 +103,8 @@ pub struct Signature {
     pub grouped_query: bool,
     /// Window of sliding caches, 0 without any.
     pub sliding_window: usize,
+    /// Whether products with quantised weights may round their activations to 8 bits.
+    pub rounds_tokens: bool,
 }
 
 /// What the graph may leave open and config.json then says.
@@ -223,6 +225,7 @@ pub(super) fn assign(
         cache_reason,
         grouped_query: attention.grouped_query,
         sliding_window: attention.sliding_window,
+        rounds_tokens: attention.rounds_tokens,
         inputs,
         outputs,
     })

@@ -97,6 +97,7 @@ impl Trace {
             })
         };
         Sequence {
+            drafts: None,
             scores: along(&self.scores),
             logits: along(&self.logits),
             beam_indices: Some(hypothesis.path.iter().map(|lane| first.wrapping_add(*lane)).collect()),

@@ -9,12 +9,12 @@ use ort::environment::Environment;
 use ort::logging::LogLevel;
 use ort::session::Session;
 use ort::session::builder::GraphOptimizationLevel;
-use unspool_core::{Error, Result};
+use unspool_core::{Error, Result, Together};
 
 use super::library;
 use super::raw::{self, Binding, CpuMemory};
 use crate::cache::kv::{KvData, on_data};
-use crate::engine::contract::{CacheCall, Call, Engine, Feed, HiddenCall};
+use crate::engine::contract::{CacheCall, Call, Engine, Feed, HiddenCall, MOST_DRAFTS};
 use crate::folder;
 use crate::graph::{ElementType, Signature, read};
 
@@ -83,11 +83,11 @@ impl OrtEngine {
 }
 
 impl OrtEngine {
-    fn session_for(&self, feeds: &[Feed<'_>]) -> &Session {
-        let several = feeds.iter().any(
+    fn session_for(&self, call: &Call<'_>) -> &Session {
+        let several = call.feeds.iter().any(
             |feed| matches!(feed, Feed::Ints { name: "input_ids", shape, .. } if shape.get(1).is_some_and(|&n| n > 1)),
         );
-        self.prompt.as_ref().filter(|_| several).unwrap_or(&self.session)
+        self.prompt.as_ref().filter(|_| several && !call.drafts).unwrap_or(&self.session)
     }
 }
 
@@ -159,8 +159,13 @@ impl Engine for OrtEngine {
         true
     }
 
+    fn together(&self) -> Together {
+        // The graph for single tokens rounds each token by itself, also where it runs several.
+        if self.prompt.is_some() { Together::Short(MOST_DRAFTS) } else { Together::Same }
+    }
+
     fn run(&self, call: Call<'_>) -> Result<()> {
-        let session = self.session_for(call.feeds);
+        let session = self.session_for(&call);
         let mut fed = Vec::with_capacity(call.feeds.len());
         for feed in call.feeds {
             let name = match feed {

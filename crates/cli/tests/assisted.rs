@@ -1,0 +1,71 @@
+//! Drafts on the command line: the same answers, and how often they were right.
+
+mod common;
+
+use common::{generate, json_lines, model};
+use serde_json::Value;
+
+const IDS: &str = "[[160,121,254,161,98,121],[237,130,7,88,283,23],[34,193,73,159,100,275,66,27]]";
+
+fn run(extra: &[&str]) -> Vec<Value> {
+    let mut arguments = vec!["--ids", IDS, "--max-new-tokens", "18", "--json"];
+    arguments.extend_from_slice(extra);
+    json_lines(&generate("gpt2", &arguments).fine())
+}
+
+fn tokens(lines: &[Value]) -> Vec<Value> {
+    lines.iter().map(|line| line["sequences"][0]["ids"].clone()).collect()
+}
+
+#[test]
+fn prompt_lookup_gives_the_same_tokens_and_counts_them() {
+    let plain = run(&[]);
+    assert!(plain[0]["sequences"][0].get("drafts").is_none());
+    for extra in [&["--prompt-lookup-num-tokens", "3"][..], &["--prompt-lookup-num-tokens", "3", "--always-draft"]] {
+        let assisted = run(extra);
+        assert_eq!(tokens(&assisted), tokens(&plain));
+    }
+    // Python needs 9 runs for the 18 tokens of the first prompt.
+    let drafts = &run(&["--prompt-lookup-num-tokens", "3", "--always-draft"])[0]["sequences"][0]["drafts"];
+    assert_eq!(drafts["target_runs"], 9);
+    assert!(drafts["accepted"].as_u64() >= Some(9) && drafts["drafted"].as_u64() >= drafts["accepted"].as_u64());
+}
+
+#[test]
+fn an_assistant_gives_the_same_tokens() {
+    let small = model("gpt2-assistant");
+    let assisted = run(&["--assistant", &small, "--always-draft", "--num-assistant-tokens", "4"]);
+    assert_eq!(tokens(&assisted), tokens(&run(&[])));
+    let drafts = &assisted[1]["sequences"][0]["drafts"];
+    assert!(drafts["drafted"].as_u64() > Some(0) && drafts["target_runs"].as_u64() <= Some(18), "{drafts}");
+}
+
+#[test]
+fn an_assistant_with_another_tokenizer_gives_the_same_tokens() {
+    let other = model("llama");
+    let assisted = run(&["--assistant", &other, "--always-draft", "--num-assistant-tokens", "3"]);
+    assert_eq!(tokens(&assisted), tokens(&run(&[])));
+}
+
+#[test]
+fn a_seed_draws_the_same_with_prompt_lookup() {
+    let draw = ["--do-sample", "--seed", "4", "--temperature", "0.5"];
+    let lookup = [&draw[..], &["--prompt-lookup-num-tokens", "4"]].concat();
+    assert_eq!(tokens(&run(&draw)), tokens(&run(&lookup)));
+}
+
+#[test]
+fn what_does_not_fit_together_is_told() {
+    let small = model("gpt2-assistant");
+    let both = generate("gpt2", &["--ids", "[1,2]", "--assistant", &small, "--prompt-lookup-num-tokens", "3"]);
+    assert!(both.failed(1).contains("prompt_lookup_num_tokens"));
+    let alone = generate("gpt2", &["--ids", "[1,2]", "--max-new-tokens", "2", "--num-assistant-tokens", "3", "--json"]);
+    assert!(alone.err.contains("num_assistant_tokens has no effect without an assistant"), "{}", alone.err);
+    // Its kernel for single tokens rounds their activations, and the one for several does not.
+    let rounds = generate(
+        "llama-genai-int4",
+        &["--ids", "[1,2,1,2]", "--max-new-tokens", "2", "--prompt-lookup-num-tokens", "3", "--json"],
+    );
+    assert!(rounds.err.contains("nothing is drafted"), "{}", rounds.err);
+    assert!(json_lines(&rounds.fine())[0]["sequences"][0].get("drafts").is_none());
+}
