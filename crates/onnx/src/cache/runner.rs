@@ -5,7 +5,7 @@ use std::sync::Arc;
 use unspool_core::{Error, Keep, Result, RowInput};
 
 use super::kv::KvCache;
-use crate::engine::contract::{CacheCall, Call, Engine, Feed, LogitsCall, MOST_DRAFTS};
+use crate::engine::contract::{CacheCall, Call, Engine, Feed, LogitsCall};
 use crate::graph::Signature;
 
 /// A loaded graph with its signature; shared by a model and its sessions.
@@ -134,9 +134,7 @@ impl Runner {
             start = first;
         }
         let logits = read.then_some(LogitsCall { shape: [batch.rows, batch.seq - start], out: scratch });
-        // A step that wants more scores than the last position's and goes on from a past verifies drafts.
-        let drafts = batch.has_past && first + 1 < batch.seq && batch.seq <= MOST_DRAFTS;
-        self.engine.run(Call { feeds: &feeds, cache, drafts, logits })?;
+        self.engine.run(Call { feeds: &feeds, cache, logits })?;
         Ok(start)
     }
 
