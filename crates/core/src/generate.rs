@@ -308,12 +308,13 @@ fn written(
     let mut lookup = PromptLookup::from_settings(&settings.assisted)?;
     let mut draft = draft.or(lookup.as_mut().map(|lookup| lookup as &mut dyn Draft));
     if draft.is_some() && session.together() == Together::Differ {
-        warnings.push(
-            "nothing is drafted: this engine computes the activations of single tokens with 8 bits and those of several with \
-             more, so verified drafts would change tokens; ONNX Runtime, or weights of another form, can draft"
-                .to_owned(),
-        );
-        draft = None;
+        let why = "this engine rounds single tokens of these weights in another way than several at once";
+        warnings.push(if always {
+            format!("{why}: near ties may fall differently than in plain decoding")
+        } else {
+            format!("nothing is drafted: {why}, so drafts could change tokens; draft always to accept that, or use f32 weights")
+        });
+        draft = draft.filter(|_| always);
     }
     // What a caller's loop left in the session is unknown.
     let slot = slot.filter(|_| built);

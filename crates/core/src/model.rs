@@ -86,10 +86,7 @@ pub struct RowInput<'a> {
 pub enum Together {
     /// They are the same up to float noise.
     Same,
-    /// They are the same in steps of up to so many tokens that keep all scores ([`Keep::All`]) and go on from a past; prompts
-    /// are computed otherwise.
-    Short(usize),
-    /// They differ: the engine rounds the activations of single tokens only.
+    /// They differ by more: the engine rounds the activations of single tokens in another way than those of several.
     Differ,
 }
 

@@ -1,6 +1,5 @@
 //! `unspool generate`: prompts go in, texts or JSON lines come out.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, FromArgMatches};
@@ -162,14 +161,6 @@ impl Work<'_> {
         Call { first_prompt: first, negative_prompts, ..self.call.clone() }
     }
 
-    /// Tells warnings that only show while writing, each once.
-    fn tell(&self, warnings: Vec<String>) {
-        let mut told = self.told.borrow_mut();
-        let new: Vec<String> = warnings.into_iter().filter(|warning| !told.contains(warning)).collect();
-        notice::warn(&new);
-        told.extend(new);
-    }
-
     fn to_text(&self) -> Result<(), Failure> {
         for (first, ids) in self.batches(0) {
             let _listening = interrupt::listen(Mode::SecondEnds);
@@ -194,7 +185,6 @@ impl Work<'_> {
             for line in lines(first, &answers) {
                 out::line(&line)?;
             }
-            self.tell(answers.warnings);
             if interrupt::pressed() {
                 return Err(Failure::Interrupted);
             }
@@ -220,7 +210,6 @@ impl Work<'_> {
                 return Err(Failure::Interrupted);
             }
             results.add(&lines(first, &answers))?;
-            self.tell(answers.warnings);
             bar.set_position(results.done() as u64);
         }
         bar.finish_and_clear();

@@ -15,7 +15,7 @@ use super::single::Single;
 use super::writing::Writing;
 use crate::draft::{Ask, Draft, Drafted, Start, StartRow};
 use crate::error::{Error, Result};
-use crate::model::{Keep, RowInput, Session, Together};
+use crate::model::{Keep, RowInput, Session};
 use crate::output::DraftCounts;
 use crate::rng::Rng;
 use crate::token::TokenId;
@@ -26,8 +26,6 @@ pub(crate) struct Assisted<'r, 's, 'd> {
     draft: &'d mut dyn Draft,
     always: bool,
     pace: Pace,
-    /// The longest draft that can be verified.
-    longest: usize,
     elapsed: Box<dyn Fn() -> Duration + 'd>,
 }
 
@@ -49,7 +47,7 @@ impl<'r, 's, 'd> Assisted<'r, 's, 'd> {
     ) -> Self {
         let start = Instant::now();
         let elapsed = elapsed.unwrap_or_else(|| Box::new(move || start.elapsed()));
-        Assisted { single, draft, always, pace: Pace::Always, longest: usize::MAX, elapsed }
+        Assisted { single, draft, always, pace: Pace::Always, elapsed }
     }
 
     /// Writes `rows` (in the order of their prompts) until each has ended, and returns them in that order.
@@ -77,15 +75,13 @@ impl<'r, 's, 'd> Assisted<'r, 's, 'd> {
         self.begin(&mut rows)?;
         let mut done = Vec::with_capacity(rows.len());
 
-        if let Together::Short(most) = session.together() {
-            self.longest = most.saturating_sub(1);
-        }
-        // Drafts that go on from the prompts are verified with the prompts' last tokens, but where those have no scores of
-        // their own, or other ones.
-        let with_prompts = self.single.guidance.is_none() && session.together() == Together::Same;
+        // Drafts that go on from the prompts are verified with the prompts' last tokens; guided rows have no scores there.
         let before = (self.elapsed)();
-        let first =
-            if with_prompts { self.propose(&rows)? } else { rows.iter().map(|_| Proposal::default()).collect() };
+        let first = if self.single.guidance.is_none() {
+            self.propose(&rows)?
+        } else {
+            rows.iter().map(|_| Proposal::default()).collect()
+        };
         let asking = (self.elapsed)().saturating_sub(before);
         let mut waits = vec![false; prompts.len()];
         for (row, proposal) in rows.iter().zip(&first) {
@@ -149,7 +145,7 @@ impl<'r, 's, 'd> Assisted<'r, 's, 'd> {
     /// What the draft proposes for each row, checked.
     fn propose(&mut self, rows: &[Writing]) -> Result<Vec<Proposal>> {
         let wanted: Vec<bool> = rows.iter().map(|row| self.pace.wants(row.row, rows.len())).collect();
-        let most = self.pace.most().min(self.longest);
+        let most = self.pace.most();
         let asked = rows.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
         let asks: Vec<Ask<'_>> = asked
             .map(|(row, _)| {

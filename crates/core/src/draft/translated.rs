@@ -137,13 +137,11 @@ impl TranslatedAssistant {
         let partner = |id: usize| partners.get(id).copied().flatten().filter(|id| (*id as usize) < vocab);
         let pairs: Vec<_> = job.tokens().iter().filter_map(|id| Some((*id, partner(*id as usize)?))).collect();
         let mut probabilities = vec![0.0; pairs.len() * vocab];
-        if job.drafted > 0 {
-            let own = job.distributions.chunks_exact(job.distributions.len() / job.drafted);
-            for (to, from) in probabilities.chunks_exact_mut(vocab).zip(own) {
-                for (id, share) in from.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-                    if let Some(partner) = partner(id) {
-                        to[partner as usize] += share;
-                    }
+        let width = job.distributions.len().checked_div(job.drafted).unwrap_or(0).max(1);
+        for (to, from) in probabilities.chunks_exact_mut(vocab).zip(job.distributions.chunks_exact(width)) {
+            for (id, share) in from.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+                if let Some(partner) = partner(id) {
+                    to[partner as usize] += share;
                 }
             }
         }

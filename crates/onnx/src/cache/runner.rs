@@ -5,7 +5,7 @@ use std::sync::Arc;
 use unspool_core::{Error, HiddenAsk, HiddenShape, HiddenStates, Keep, Logits, Result, RowInput, check_ids};
 
 use super::kv::KvCache;
-use crate::engine::contract::{CacheCall, Call, Engine, Feed, HiddenCall, LogitsCall, MOST_DRAFTS};
+use crate::engine::contract::{CacheCall, Call, Engine, Feed, HiddenCall, LogitsCall};
 use crate::graph::{Hidden, Signature};
 
 /// A loaded graph with its signature; shared by a model and its sessions.
@@ -138,9 +138,7 @@ impl Runner {
         let Scratch { scores, hidden, states } = scratch;
         let logits = read.then_some(LogitsCall { shape: [batch.rows, batch.seq - start], out: scores });
         let hidden = (!states.is_empty()).then_some(HiddenCall { states, shape: [batch.rows, batch.seq], out: hidden });
-        // A step that wants more scores than the last position's and goes on from a past verifies drafts.
-        let drafts = batch.has_past && first + 1 < batch.seq && batch.seq <= MOST_DRAFTS;
-        self.engine.run(Call { feeds: &feeds, cache, drafts, logits, hidden })?;
+        self.engine.run(Call { feeds: &feeds, cache, logits, hidden })?;
         Ok(start)
     }
 

@@ -56,16 +56,11 @@ pub struct Call<'a> {
     pub feeds: &'a [Feed<'a>],
     /// The caches, when the graph has any.
     pub cache: Option<CacheCall<'a>>,
-    /// Several tokens to be computed as they would be one by one: drafts to be verified.
-    pub drafts: bool,
     /// Where the logits go, `[rows, positions, vocab] f32`; `None` when nobody reads them.
     pub logits: Option<LogitsCall<'a>>,
     /// Where hidden states go; `None` when nobody reads any.
     pub hidden: Option<HiddenCall<'a>>,
 }
-
-/// The most tokens of a row in a run of drafts.
-pub const MOST_DRAFTS: usize = 64;
 
 /// Where logits go.
 #[derive(Debug)]

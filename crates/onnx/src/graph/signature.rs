@@ -260,6 +260,7 @@ pub(super) fn assign_head(inputs: Vec<Io>, outputs: Vec<Io>, vocab_size: usize) 
         cache_reason: "the graph has no past inputs",
         grouped_query: false,
         sliding_window: 0,
+        rounds_tokens: false,
     })
 }
 

@@ -14,7 +14,7 @@ use unspool_core::{Error, Result, Together};
 use super::library;
 use super::raw::{self, Binding, CpuMemory};
 use crate::cache::kv::{KvData, on_data};
-use crate::engine::contract::{CacheCall, Call, Engine, Feed, HiddenCall, MOST_DRAFTS};
+use crate::engine::contract::{CacheCall, Call, Engine, Feed, HiddenCall};
 use crate::folder;
 use crate::graph::{ElementType, Signature, read};
 
@@ -34,6 +34,7 @@ pub struct OrtEngine {
     hidden_dtype: ElementType,
     width: usize,
     vocab_size: usize,
+    rounds_tokens: bool,
 }
 
 impl OrtEngine {
@@ -78,16 +79,17 @@ impl OrtEngine {
             hidden_dtype: signature.hidden.as_ref().map_or(ElementType::F32, |hidden| hidden.dtype),
             width: signature.hidden.as_ref().map_or(0, |hidden| hidden.width),
             vocab_size: signature.vocab_size,
+            rounds_tokens: beside.token.is_some() || beside.prompt.is_some(),
         })
     }
 }
 
 impl OrtEngine {
-    fn session_for(&self, call: &Call<'_>) -> &Session {
-        let several = call.feeds.iter().any(
+    fn session_for(&self, feeds: &[Feed<'_>]) -> &Session {
+        let several = feeds.iter().any(
             |feed| matches!(feed, Feed::Ints { name: "input_ids", shape, .. } if shape.get(1).is_some_and(|&n| n > 1)),
         );
-        self.prompt.as_ref().filter(|_| several && !call.drafts).unwrap_or(&self.session)
+        self.prompt.as_ref().filter(|_| several).unwrap_or(&self.session)
     }
 }
 
@@ -160,12 +162,12 @@ impl Engine for OrtEngine {
     }
 
     fn together(&self) -> Together {
-        // The graph for single tokens rounds each token by itself, also where it runs several.
-        if self.prompt.is_some() { Together::Short(MOST_DRAFTS) } else { Together::Same }
+        // The graph for single tokens rounds activations over all tokens of a step, and the one for prompts does not round.
+        if self.rounds_tokens { Together::Differ } else { Together::Same }
     }
 
     fn run(&self, call: Call<'_>) -> Result<()> {
-        let session = self.session_for(&call);
+        let session = self.session_for(call.feeds);
         let mut fed = Vec::with_capacity(call.feeds.len());
         for feed in call.feeds {
             let name = match feed {
