@@ -247,7 +247,7 @@ fn a_cut_run_with_healed_prompts_goes_on() {
     let described = |ids: Value| {
         json!({"model": PathBuf::from(model("llama")).canonicalize().unwrap().to_string_lossy(), "dtype": null,
             "engine": "rten", "weights": "keep", "seed": null, "logprobs": false, "negative": [],
-            "settings": {"max_new_tokens": 2, "token_healing": true}, "texts": true, "healed_from": ids})
+            "assistant": null, "always_draft": false, "settings": {"max_new_tokens": 2, "token_healing": true}, "texts": true, "healed_from": ids})
         .to_string()
     };
     cut(&described(json!([[1, 285, 273, 270, 291, 266], [1, 285, 292, 287, 266, 263]])));

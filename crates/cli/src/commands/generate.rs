@@ -97,6 +97,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
                 "seed": work.call.seed,
                 "logprobs": work.call.logprobs,
                 "assistant": matches.get_one::<String>("assistant"),
+                "always_draft": work.call.always_draft,
                 "negative": work.negative,
                 "settings": work.call.config.to_json(),
                 "texts": prompt_args.ids.is_none(),
