@@ -1,6 +1,7 @@
 //! Processed scores become one token: the best, or one drawn from their softmax.
 
 pub mod argmax;
+mod drawable;
 pub(crate) mod exp;
 pub mod log_prob;
 pub(crate) mod mass;

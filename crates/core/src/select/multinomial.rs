@@ -1,9 +1,9 @@
 //! Sampling: one token drawn from the softmax of the processed scores, as `torch.multinomial` does.
 
+use super::drawable::drawable;
 use super::exp::exp;
 use super::mass::{BLOCK, masses};
-use super::peak::peak;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::token::TokenId;
 
 /// Draws tokens; keeps its small scratch memory from draw to draw.
@@ -31,21 +31,9 @@ impl Multinomial {
     ///
     /// When every score is minus infinity, or one is NaN or plus infinity.
     pub fn pick(&mut self, scores: &[f32], uniform: f64) -> Result<TokenId> {
-        let peak = peak(scores);
-        if peak.nan || peak.max == f32::INFINITY {
-            return Err(Error::engine(
-                "the scores hold NaN or infinity, so no token can be drawn; set remove_invalid_values, or check the \
-                 model's weights and custom rules",
-            ));
-        }
-        if peak.max == f32::NEG_INFINITY {
-            return Err(Error::invalid_config(
-                "no token is left to draw from: the rules forbid the whole vocabulary; relax the rules that forbid \
-                 tokens",
-            ));
-        }
+        let max = drawable(scores)?;
         self.sums.clear();
-        self.sums.extend(masses(scores, peak.max));
+        self.sums.extend(masses(scores, max));
         let mut left = uniform * self.sums.iter().sum::<f64>();
         let mut chosen = (0, left);
         for (block, &sum) in self.sums.iter().enumerate().filter(|(_, sum)| **sum > 0.0) {
@@ -57,7 +45,7 @@ impl Multinomial {
         }
         let (block, left) = chosen;
         let start = block * BLOCK;
-        Ok((start + walk(&scores[start..], peak.max, left)) as TokenId)
+        Ok((start + walk(&scores[start..], max, left)) as TokenId)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Several places drawn from one softmax, each at most once; `torch.multinomial(softmax(scores), k)`.
 
+use super::drawable::drawable;
 use super::exp::exp;
 use super::mass::{BLOCK, masses};
-use super::peak::peak;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::rng::Rng;
 
 /// Draws without replacement; keeps its scratch memory from call to call.
@@ -33,28 +33,16 @@ impl WithoutReplacement {
     ///
     /// When every score is minus infinity, or one is NaN or plus infinity.
     pub fn pick(&mut self, scores: &[f32], k: usize, rng: &mut Rng) -> Result<&[usize]> {
-        let best = peak(scores);
-        if best.nan || best.max == f32::INFINITY {
-            return Err(Error::engine(
-                "the scores hold NaN or infinity, so no token can be drawn; set remove_invalid_values, or check the \
-                 model's weights and custom rules",
-            ));
-        }
-        if best.max == f32::NEG_INFINITY {
-            return Err(Error::invalid_config(
-                "no token is left to draw from: the rules forbid the whole vocabulary; relax the rules that forbid \
-                 tokens",
-            ));
-        }
+        let max = drawable(scores)?;
         let k = k.min(scores.len());
         self.sums.clear();
-        self.sums.extend(masses(scores, best.max));
+        self.sums.extend(masses(scores, max));
         self.drawn.clear();
         while self.drawn.len() < k {
-            let Some(place) = self.draw(scores, best.max, rng) else { break };
+            let Some(place) = self.draw(scores, max, rng) else { break };
             self.drawn.push(place);
             let block = place / BLOCK;
-            let left = self.weights(scores, best.max, block).map(|(_, weight)| weight).sum();
+            let left = self.weights(scores, max, block).map(|(_, weight)| weight).sum();
             self.sums[block] = left;
         }
         self.fill(scores, k);
