@@ -178,6 +178,10 @@ fn difference(earlier: &Value, now: &Value) -> String {
         if old != new && key == HEALED_FROM {
             return "other prompts, or without healing them".into();
         }
+        let long = |value: &Value| value.as_array().is_some_and(|entries| entries.len() > 8);
+        if old != new && (long(old) || long(new)) {
+            return format!("other {key}");
+        }
         if old != new {
             return format!("{key} = {old}, and now it is {new}");
         }

@@ -70,9 +70,10 @@ fn refuse_wrong(fields: &Resolved) -> Result<()> {
     let sequences = fields.int("num_return_sequences").unwrap_or(1);
     let beams = fields.int("num_beams").unwrap_or(1);
     if sequences > 1 && beams == 1 && fields.bool("do_sample") != Some(true) {
-        return Err(
-            fields.refuse("num_return_sequences", "1 in greedy decoding; set do_sample=true for several answers")
-        );
+        return Err(fields.refuse(
+            "num_return_sequences",
+            "1 in greedy decoding; set do_sample=true, or num_beams, for several answers",
+        ));
     }
     if beams > 1 && fields.bool("low_memory") == Some(true) {
         return Err(fields.refuse("low_memory", "false or nothing with num_beams above 1"));
@@ -181,6 +182,14 @@ fn warn(fields: &Resolved, mode: GenerationMode, warnings: &mut Vec<String>) {
         if one_beam && set && told("num_beams", name) {
             warnings.push(format!("{name}={} has no effect without beams", shown_field(fields, name)));
         }
+    }
+    let groups = !one_beam && fields.int("num_beam_groups") > Some(1);
+    if differs("diversity_penalty", 0.0) && !groups && told("num_beam_groups", "diversity_penalty") {
+        let value = shown_field(fields, "diversity_penalty");
+        warnings.push(format!("diversity_penalty={value} has no effect without groups of beams"));
+    }
+    if !one_beam && fields.float("penalty_alpha") > Some(0.0) && told("num_beams", "penalty_alpha") {
+        warnings.push(format!("penalty_alpha={} has no effect with beams", shown_field(fields, "penalty_alpha")));
     }
     let length_set = matches!(fields.source("max_length"), Some(Source::Call | Source::ModelFile));
     match (fields.value("max_new_tokens").is_some(), length_set) {

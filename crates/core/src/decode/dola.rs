@@ -47,7 +47,7 @@ pub(super) fn candidates(layers: &DolaLayers, shape: HiddenShape) -> Result<Vec<
     };
     if found.is_empty() {
         return Err(Error::invalid_config(format!(
-            "dola_layers={layers:?} leaves no layer of this model, whose last one is {depth}; list layers below {depth}"
+            "dola_layers leaves no layer of this model, whose last one is {depth}; list layers below {depth}"
         )));
     }
     Ok(found)
