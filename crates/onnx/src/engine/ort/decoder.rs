@@ -79,7 +79,7 @@ impl OrtEngine {
             hidden_dtype: signature.hidden.as_ref().map_or(ElementType::F32, |hidden| hidden.dtype),
             width: signature.hidden.as_ref().map_or(0, |hidden| hidden.width),
             vocab_size: signature.vocab_size,
-            rounds_tokens: beside.token.is_some() || beside.prompt.is_some(),
+            rounds_tokens: signature.rounds_tokens || beside.token.is_some() || beside.prompt.is_some(),
         })
     }
 }
@@ -162,7 +162,7 @@ impl Engine for OrtEngine {
     }
 
     fn together(&self) -> Together {
-        // The graph for single tokens rounds activations over all tokens of a step, and the one for prompts does not round.
+        // Products that round activations do so by the rows of a run, and the graph for prompts beside such a one does not round.
         if self.rounds_tokens { Together::Differ } else { Together::Same }
     }
 
