@@ -96,6 +96,7 @@ fn what_cannot_be_judged_is_told() {
         (&["--watermarking-config", "{}", "--ids", "[[5]]"], 1, "at least 2"),
         (&["--watermarking-config", r#"{"bias": "x"}"#, "--ids", "[[5]]"], 1, "watermarking_config.bias"),
         (&["--watermarking-config", "{}", "--detector", "x", "--ids", "[[5]]"], 2, "--detector is for SynthID"),
+        (&["--watermarking-config", "{}", "--ids", "[[5]]", "--z-threshold", "nan"], 2, "finite number"),
     ] {
         let error = detect(arguments).failed(code);
         assert!(error.contains(expected), "{error}");

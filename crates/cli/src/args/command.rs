@@ -148,7 +148,8 @@ fn detect() -> Command {
         Arg::new("z-threshold")
             .long("z-threshold")
             .value_name("NUMBER")
-            .value_parser(value_parser!(f64))
+            .value_parser(finite)
+            .allow_hyphen_values(true)
             .default_value("3.0")
             .help("Standard deviations above which a text counts as marked with green lists"),
         Arg::new("ignore-repeated-ngrams")
@@ -157,6 +158,13 @@ fn detect() -> Command {
             .help("Judge equal windows of a text once (green lists)"),
     ]);
     command.about("Look for a watermark in texts; prints one JSON object a line and text")
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        _ => Err("expected a finite number, such as 3 or 2.5".to_owned()),
+    }
 }
 
 fn inspect() -> Command {
