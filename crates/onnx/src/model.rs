@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use unspool_core::{Error, HiddenShape, Model, Result, Session, SessionOptions};
 
-use crate::cache::append::AppendSession;
-use crate::cache::grow::GrowSession;
-use crate::cache::in_place::InPlaceSession;
-use crate::cache::none::NoCacheSession;
+use crate::cache::append::AppendRows;
+use crate::cache::grow::GrowRows;
+use crate::cache::in_place::InPlaceRows;
+use crate::cache::none::NoCacheRows;
 use crate::cache::runner::Runner;
+use crate::cache::session::CachedSession;
 use crate::description::Description;
 use crate::engine::choose::{Chosen, EngineChoice, choose};
 use crate::folder;
@@ -103,10 +104,10 @@ impl Model for OnnxModel {
         }
         let (runner, rows, capacity) = (self.runner.clone(), options.rows, options.capacity);
         Ok(match self.runner.signature.cache_mode {
-            CacheMode::InPlace => Box::new(InPlaceSession::new(runner, rows, capacity)),
-            CacheMode::Append => Box::new(AppendSession::new(runner, rows, capacity)),
-            CacheMode::Grow => Box::new(GrowSession::new(runner, rows, capacity)),
-            CacheMode::None => Box::new(NoCacheSession::new(runner, rows)),
+            CacheMode::InPlace => Box::new(CachedSession(InPlaceRows::new(runner, rows, capacity))),
+            CacheMode::Append => Box::new(CachedSession(AppendRows::new(runner, rows, capacity))),
+            CacheMode::Grow => Box::new(CachedSession(GrowRows::new(runner, rows, capacity))),
+            CacheMode::None => Box::new(CachedSession(NoCacheRows::new(runner, rows))),
         })
     }
 }

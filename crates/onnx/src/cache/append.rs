@@ -3,14 +3,15 @@
 //! A row's past may have holes, so nothing moves when rows bring different numbers of tokens or take some back. The caches
 //! are compacted when the holes cost more than the copy.
 
-use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInput, Session, Together};
+use unspool_core::{HiddenAsk, HiddenShape, Result, RowInput};
 
 use super::kv::{KvCache, RowPlan};
-use super::runner::{Batch, Collector, Runner, check_crop, check_reorder, first_kept};
+use super::runner::{Batch, Collector, Runner, first_kept};
+use super::session::Rows;
 use crate::engine::contract::CacheCall;
 
 /// Rows of different lengths over caches with holes.
-pub struct AppendSession {
+pub struct AppendRows {
     runner: Runner,
     kv: KvCache,
     /// Per row and column: whether the row owns the column.
@@ -23,11 +24,11 @@ pub struct AppendSession {
 /// Holes that are not worth a copy.
 const SLACK: usize = 32;
 
-impl AppendSession {
+impl AppendRows {
     /// `rows` empty rows, expected to reach `capacity` tokens.
     pub fn new(runner: Runner, rows: usize, capacity: usize) -> Self {
         let kv = KvCache::new(&runner.signature.cache, rows);
-        AppendSession {
+        AppendRows {
             runner,
             kv,
             owned: vec![Vec::new(); rows],
@@ -60,8 +61,25 @@ impl AppendSession {
         }
         Ok(())
     }
+}
 
-    /// One step; what was asked for is in the collector.
+impl Rows for AppendRows {
+    fn runner(&self) -> &Runner {
+        &self.runner
+    }
+
+    fn collector(&mut self) -> &mut Collector {
+        &mut self.collector
+    }
+
+    fn count(&self) -> usize {
+        self.lens.len()
+    }
+
+    fn len(&self, row: usize) -> usize {
+        self.lens[row]
+    }
+
     fn advance(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) -> Result<()> {
         self.runner.check(inputs, &self.lens)?;
         self.collector.begin(inputs, ask);
@@ -105,30 +123,8 @@ impl AppendSession {
         }
         Ok(())
     }
-}
 
-impl Session for AppendSession {
-    fn rows(&self) -> usize {
-        self.lens.len()
-    }
-
-    fn len(&self, row: usize) -> usize {
-        self.lens[row]
-    }
-
-    fn step(&mut self, inputs: &[RowInput<'_>]) -> Result<Logits<'_>> {
-        self.advance(inputs, None)?;
-        Ok(self.collector.finish(self.runner.signature.vocab_size))
-    }
-
-    fn step_hidden(&mut self, inputs: &[RowInput<'_>], ask: &HiddenAsk<'_>) -> Result<(Logits<'_>, HiddenStates<'_>)> {
-        let shape = ask.check(self.runner.hidden())?;
-        self.advance(inputs, Some((ask, shape)))?;
-        Ok(self.collector.finish_hidden(self.runner.signature.vocab_size))
-    }
-
-    fn reorder(&mut self, from: &[usize]) -> Result<()> {
-        check_reorder(from, self.lens.len())?;
+    fn select(&mut self, from: &[usize]) -> Result<()> {
         let columns = self.kv.columns;
         self.kv.select_rows(from, |_| columns)?;
         self.lens = from.iter().map(|&row| self.lens[row]).collect();
@@ -136,16 +132,7 @@ impl Session for AppendSession {
         Ok(())
     }
 
-    fn can_crop(&self) -> bool {
-        true
-    }
-
-    fn together(&self) -> Together {
-        self.runner.engine.together()
-    }
-
-    fn crop(&mut self, row: usize, len: usize) -> Result<()> {
-        check_crop(row, len, &self.lens)?;
+    fn cut(&mut self, row: usize, len: usize) -> Result<()> {
         let mut left = len;
         for own in self.owned[row].iter_mut().filter(|own| **own) {
             *own = left > 0;

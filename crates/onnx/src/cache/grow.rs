@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInput, Session, Together};
+use unspool_core::{HiddenAsk, HiddenShape, Result, RowInput};
 
 use super::kv::{KvCache, RowPlan};
-use super::runner::{Batch, Collector, Runner, check_crop, check_reorder, first_kept};
+use super::runner::{Batch, Collector, Runner, first_kept};
+use super::session::Rows;
 use crate::engine::contract::CacheCall;
 
 /// Rows in groups of one length.
-pub struct GrowSession {
+pub struct GrowRows {
     runner: Runner,
     groups: Vec<Group>,
     lens: Vec<usize>,
@@ -23,12 +24,12 @@ struct Group {
     kv: KvCache,
 }
 
-impl GrowSession {
+impl GrowRows {
     /// `rows` empty rows, expected to reach `capacity` tokens.
     pub fn new(runner: Runner, rows: usize, capacity: usize) -> Self {
         let kv = KvCache::new(&runner.signature.cache, rows);
         let groups = vec![Group { rows: (0..rows).collect(), kv }];
-        GrowSession { runner, groups, lens: vec![0; rows], capacity, collector: Collector::default() }
+        GrowRows { runner, groups, lens: vec![0; rows], capacity, collector: Collector::default() }
     }
 
     /// Makes the groups those of rows with equal length and equal numbers of new tokens.
@@ -89,8 +90,25 @@ impl GrowSession {
         }
         Ok(kv)
     }
+}
 
-    /// One step; what was asked for is in the collector.
+impl Rows for GrowRows {
+    fn runner(&self) -> &Runner {
+        &self.runner
+    }
+
+    fn collector(&mut self) -> &mut Collector {
+        &mut self.collector
+    }
+
+    fn count(&self) -> usize {
+        self.lens.len()
+    }
+
+    fn len(&self, row: usize) -> usize {
+        self.lens[row]
+    }
+
     fn advance(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) -> Result<()> {
         self.runner.check(inputs, &self.lens)?;
         self.collector.begin(inputs, ask);
@@ -125,30 +143,8 @@ impl GrowSession {
         }
         Ok(())
     }
-}
 
-impl Session for GrowSession {
-    fn rows(&self) -> usize {
-        self.lens.len()
-    }
-
-    fn len(&self, row: usize) -> usize {
-        self.lens[row]
-    }
-
-    fn step(&mut self, inputs: &[RowInput<'_>]) -> Result<Logits<'_>> {
-        self.advance(inputs, None)?;
-        Ok(self.collector.finish(self.runner.signature.vocab_size))
-    }
-
-    fn step_hidden(&mut self, inputs: &[RowInput<'_>], ask: &HiddenAsk<'_>) -> Result<(Logits<'_>, HiddenStates<'_>)> {
-        let shape = ask.check(self.runner.hidden())?;
-        self.advance(inputs, Some((ask, shape)))?;
-        Ok(self.collector.finish_hidden(self.runner.signature.vocab_size))
-    }
-
-    fn reorder(&mut self, from: &[usize]) -> Result<()> {
-        check_reorder(from, self.lens.len())?;
+    fn select(&mut self, from: &[usize]) -> Result<()> {
         let mut groups = Vec::with_capacity(self.groups.len());
         for mut group in std::mem::take(&mut self.groups) {
             let (mut rows, mut places) = (Vec::new(), Vec::new());
@@ -172,16 +168,7 @@ impl Session for GrowSession {
         Ok(())
     }
 
-    fn can_crop(&self) -> bool {
-        true
-    }
-
-    fn together(&self) -> Together {
-        self.runner.engine.together()
-    }
-
-    fn crop(&mut self, row: usize, len: usize) -> Result<()> {
-        check_crop(row, len, &self.lens)?;
+    fn cut(&mut self, row: usize, len: usize) -> Result<()> {
         if len == self.lens[row] {
             return Ok(());
         }

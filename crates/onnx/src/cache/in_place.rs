@@ -1,13 +1,14 @@
 //! GroupQueryAttention with one buffer as past and present: each row's length comes from the values of the mask.
 
-use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInput, Session, Together};
+use unspool_core::{HiddenAsk, HiddenShape, Result, RowInput};
 
 use super::kv::KvCache;
-use super::runner::{Batch, Collector, Runner, check_crop, check_reorder, first_kept};
+use super::runner::{Batch, Collector, Runner, first_kept};
+use super::session::Rows;
 use crate::engine::contract::CacheCall;
 
 /// Rows of different lengths over in-place caches.
-pub struct InPlaceSession {
+pub struct InPlaceRows {
     runner: Runner,
     kv: KvCache,
     lens: Vec<usize>,
@@ -15,11 +16,11 @@ pub struct InPlaceSession {
     collector: Collector,
 }
 
-impl InPlaceSession {
+impl InPlaceRows {
     /// `rows` empty rows, expected to reach `capacity` tokens.
     pub fn new(runner: Runner, rows: usize, capacity: usize) -> Self {
         let kv = KvCache::new(&runner.signature.cache, rows);
-        InPlaceSession { runner, kv, lens: vec![0; rows], capacity, collector: Collector::default() }
+        InPlaceRows { runner, kv, lens: vec![0; rows], capacity, collector: Collector::default() }
     }
 
     /// Whether one run can take all rows: the operator takes several tokens of several rows only while none has a past
@@ -78,8 +79,25 @@ impl InPlaceSession {
     fn is_even(&self) -> bool {
         self.lens.iter().all(|&len| len == self.lens[0])
     }
+}
 
-    /// One step; what was asked for is in the collector.
+impl Rows for InPlaceRows {
+    fn runner(&self) -> &Runner {
+        &self.runner
+    }
+
+    fn collector(&mut self) -> &mut Collector {
+        &mut self.collector
+    }
+
+    fn count(&self) -> usize {
+        self.lens.len()
+    }
+
+    fn len(&self, row: usize) -> usize {
+        self.lens[row]
+    }
+
     fn advance(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) -> Result<()> {
         self.runner.check(inputs, &self.lens)?;
         self.collector.begin(inputs, ask);
@@ -96,46 +114,15 @@ impl InPlaceSession {
         }
         Ok(())
     }
-}
 
-impl Session for InPlaceSession {
-    fn rows(&self) -> usize {
-        self.lens.len()
-    }
-
-    fn len(&self, row: usize) -> usize {
-        self.lens[row]
-    }
-
-    fn step(&mut self, inputs: &[RowInput<'_>]) -> Result<Logits<'_>> {
-        self.advance(inputs, None)?;
-        Ok(self.collector.finish(self.runner.signature.vocab_size))
-    }
-
-    fn step_hidden(&mut self, inputs: &[RowInput<'_>], ask: &HiddenAsk<'_>) -> Result<(Logits<'_>, HiddenStates<'_>)> {
-        let shape = ask.check(self.runner.hidden())?;
-        self.advance(inputs, Some((ask, shape)))?;
-        Ok(self.collector.finish_hidden(self.runner.signature.vocab_size))
-    }
-
-    fn reorder(&mut self, from: &[usize]) -> Result<()> {
-        check_reorder(from, self.lens.len())?;
+    fn select(&mut self, from: &[usize]) -> Result<()> {
         self.kv.select_rows(from, |row| self.lens[row])?;
         self.lens = from.iter().map(|&row| self.lens[row]).collect();
         self.kv.columns = self.used();
         Ok(())
     }
 
-    fn can_crop(&self) -> bool {
-        true
-    }
-
-    fn together(&self) -> Together {
-        self.runner.engine.together()
-    }
-
-    fn crop(&mut self, row: usize, len: usize) -> Result<()> {
-        check_crop(row, len, &self.lens)?;
+    fn cut(&mut self, row: usize, len: usize) -> Result<()> {
         self.lens[row] = len;
         self.kv.crop(row, len);
         self.kv.columns = self.used();

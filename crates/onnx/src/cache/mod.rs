@@ -7,3 +7,4 @@ pub mod kv;
 pub mod lineage;
 pub mod none;
 pub mod runner;
+pub mod session;

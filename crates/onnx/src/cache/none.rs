@@ -1,27 +1,45 @@
 //! Decoders without a cache: every step runs all tokens of the rows it is asked about.
 
-use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Keep, Logits, Result, RowInput, Session, TokenId};
+use unspool_core::{HiddenAsk, HiddenShape, Keep, Result, RowInput, Together, TokenId};
 
-use super::runner::{Batch, Collector, Runner, check_crop, check_reorder};
+use super::runner::{Batch, Collector, Runner};
+use super::session::Rows;
 
 /// Rows that are run from their first token in every step.
-pub struct NoCacheSession {
+pub struct NoCacheRows {
     runner: Runner,
     rows: Vec<Vec<TokenId>>,
     collector: Collector,
 }
 
-impl NoCacheSession {
+impl NoCacheRows {
     /// `rows` empty rows.
     pub fn new(runner: Runner, rows: usize) -> Self {
-        NoCacheSession { runner, rows: vec![Vec::new(); rows], collector: Collector::default() }
+        NoCacheRows { runner, rows: vec![Vec::new(); rows], collector: Collector::default() }
     }
 
     fn lens(&self) -> Vec<usize> {
         self.rows.iter().map(Vec::len).collect()
     }
+}
 
-    /// One step; what was asked for is in the collector.
+impl Rows for NoCacheRows {
+    fn runner(&self) -> &Runner {
+        &self.runner
+    }
+
+    fn collector(&mut self) -> &mut Collector {
+        &mut self.collector
+    }
+
+    fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn len(&self, row: usize) -> usize {
+        self.rows[row].len()
+    }
+
     fn advance(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) -> Result<()> {
         self.runner.check(inputs, &self.lens())?;
         self.collector.begin(inputs, ask);
@@ -55,41 +73,19 @@ impl NoCacheSession {
         }
         Ok(())
     }
-}
 
-impl Session for NoCacheSession {
-    fn rows(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn len(&self, row: usize) -> usize {
-        self.rows[row].len()
-    }
-
-    fn step(&mut self, inputs: &[RowInput<'_>]) -> Result<Logits<'_>> {
-        self.advance(inputs, None)?;
-        Ok(self.collector.finish(self.runner.signature.vocab_size))
-    }
-
-    fn step_hidden(&mut self, inputs: &[RowInput<'_>], ask: &HiddenAsk<'_>) -> Result<(Logits<'_>, HiddenStates<'_>)> {
-        let shape = ask.check(self.runner.hidden())?;
-        self.advance(inputs, Some((ask, shape)))?;
-        Ok(self.collector.finish_hidden(self.runner.signature.vocab_size))
-    }
-
-    fn reorder(&mut self, from: &[usize]) -> Result<()> {
-        check_reorder(from, self.rows.len())?;
+    fn select(&mut self, from: &[usize]) -> Result<()> {
         self.rows = from.iter().map(|&row| self.rows[row].clone()).collect();
         Ok(())
     }
 
-    fn can_crop(&self) -> bool {
-        true
-    }
-
-    fn crop(&mut self, row: usize, len: usize) -> Result<()> {
-        check_crop(row, len, &self.lens())?;
+    fn cut(&mut self, row: usize, len: usize) -> Result<()> {
         self.rows[row].truncate(len);
         Ok(())
+    }
+
+    fn together(&self) -> Together {
+        // Every step runs whole rows, whatever is new in them.
+        Together::Same
     }
 }

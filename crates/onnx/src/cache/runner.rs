@@ -304,15 +304,15 @@ pub fn check_reorder(from: &[usize], rows: usize) -> Result<()> {
     }
 }
 
-/// Checks a crop.
+/// Checks a crop of a row that has `have` tokens, if it is there.
 ///
 /// # Errors
 ///
 /// A row outside the session or a length above the row's.
-pub fn check_crop(row: usize, len: usize, lens: &[usize]) -> Result<()> {
-    match lens.get(row) {
-        None => Err(Error::invalid_input(format!("crop: row {row} of a session of {} rows", lens.len()))),
-        Some(&have) if len > have => {
+pub fn check_crop(row: usize, len: usize, have: Option<usize>, rows: usize) -> Result<()> {
+    match have {
+        None => Err(Error::invalid_input(format!("crop: row {row} of a session of {rows} rows"))),
+        Some(have) if len > have => {
             Err(Error::invalid_input(format!("crop: row {row} has {have} tokens, cannot keep {len}")))
         }
         Some(_) => Ok(()),
