@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use unspool_core::config::AssistedSettings;
 use unspool_core::config::{GenerationConfig, Layers, ModelFacts, from_folder_json};
-use unspool_core::{Assist, Assistant, Draft, Error, ErrorKind, Model, Request, Result, Settings, TokenId, generate};
+use unspool_core::{
+    Assist, Assistant, Draft, Error, ErrorKind, Model, Own, Request, Result, Settings, TokenId, generate,
+};
 use unspool_tasks::Tokenizer;
 
 use crate::compare::{Answer, AnswerRow, first_difference};
@@ -135,10 +137,10 @@ fn answer(
         Some(Some("parity")) => {
             let vocab = model.vocab_size() as TokenId;
             let even = move |id: &TokenId, last: TokenId| (id + last).is_multiple_of(2);
-            request = request.prefix_allowed_tokens_fn(move |_, ids| {
+            request = request.own(Own::new().prefix_allowed_tokens_fn(move |_, ids| {
                 let last = ids.last().copied().unwrap_or(0);
                 (0..vocab).filter(|id| even(id, last)).collect()
-            });
+            }));
         }
         Some(other) => return Err(Error::invalid_input(format!("the rule {other:?} of allowed tokens is not known"))),
     }

@@ -8,35 +8,17 @@ use std::path::Path;
 use unspool_conformance::Engine;
 use unspool_conformance::golden::Golden;
 use unspool_core::config::MaxLength;
-use unspool_core::draft::{Ask, Drafted};
 use unspool_core::rng::Rng;
 use unspool_core::{Assist, Draft, Model, Output, Request, SessionOptions, Settings, Together, TokenId, generate};
+use unspool_testing::KnownDraft;
 
 const NEW_TOKENS: usize = 12;
 
+/// Most tokens that are drafted at a time.
+const MOST: usize = 5;
+
 /// Rows of one batch, of different lengths.
 const BATCH: usize = 6;
-
-/// Proposes what plain decoding wrote, each token made wrong with a probability.
-struct Known {
-    answers: Vec<Vec<TokenId>>,
-    wrong: f64,
-    vocab: usize,
-    rng: Rng,
-}
-
-impl Draft for Known {
-    fn draft(&mut self, ask: &Ask<'_>) -> unspool_core::Result<Drafted> {
-        let rest = self.answers[ask.index].get(ask.row.new_tokens().len()..).unwrap_or_default();
-        let mut tokens = rest[..rest.len().min(ask.most).min(5)].to_vec();
-        for token in &mut tokens {
-            if self.rng.uniform() < self.wrong {
-                *token = (self.rng.next_u64() % self.vocab as u64) as TokenId;
-            }
-        }
-        Ok(Drafted::tokens(tokens))
-    }
-}
 
 fn ids(output: &Output) -> Vec<Vec<TokenId>> {
     output.prompts.iter().flat_map(|prompt| &prompt.sequences).map(|sequence| sequence.ids.clone()).collect()
@@ -61,12 +43,11 @@ fn differences(model: &dyn Model, prompts: &[Vec<TokenId>]) -> Vec<String> {
     let mut right = Vec::new();
     for wrong in [0.0, 0.3, 1.0] {
         let (answers, vocab, rng) = (plain.clone(), model.vocab_size(), Rng::for_row(1, prompts.len(), 0));
-        let mut known = Known { answers, wrong, vocab, rng };
+        let mut known = KnownDraft::new(answers, wrong, MOST, vocab, rng);
         let counts = held_against(&format!("wrong {wrong}"), &settings, Some(&mut known));
         right.push((wrong, counts));
     }
-    let mut nothing =
-        Known { answers: vec![Vec::new(); prompts.len()], wrong: 0.0, vocab: 1, rng: Rng::for_row(0, 0, 0) };
+    let mut nothing = KnownDraft::new(vec![Vec::new(); prompts.len()], 0.0, MOST, 1, Rng::for_row(0, 0, 0));
     held_against("no drafts", &settings, Some(&mut nothing));
     let mut lookup = settings.clone();
     lookup.assisted.prompt_lookup_num_tokens = Some(3);

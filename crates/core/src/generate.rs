@@ -8,23 +8,18 @@ use std::time::Duration;
 use crate::build;
 use crate::config::Settings;
 use crate::decode::{
-    self, Assisted, Beams, Chooser, Clock, Contrastive, CustomGenerate, Guidance, KeptSession, Lens, Prepared, Prompt,
-    Single, Writing,
+    self, Assisted, Beams, Chooser, Clock, Contrastive, Guidance, KeptSession, Lens, Prepared, Prompt, Single, Writing,
 };
 use crate::draft::{Assist, Draft, PromptLookup};
 use crate::error::{Error, Result};
 use crate::model::{Model, SessionOptions, Together};
 use crate::output::{Output, PromptOutput};
-use crate::processor::{PrefixConstrained, Processor};
+use crate::own::Own;
 use crate::rng::Rng;
-use crate::stop::{AnyOf, Criterion};
+use crate::stop::AnyOf;
 use crate::stream::TokenSink;
-use crate::sync::Peers;
 use crate::token::TokenId;
 use crate::vocabulary::Vocabulary;
-
-/// Room that is asked for at once when neither the settings nor the model bound a row; caches grow beyond it.
-const OPEN_END: usize = 32_768;
 
 /// What is to be generated. Fields may be set one by one after [`Request::new`], or by the methods that return the
 /// request.
@@ -53,21 +48,12 @@ pub struct Request<'a> {
     pub logprobs: bool,
     /// Prompts that `guidance_scale` leads away from, one for each prompt; none: each prompt's last token alone.
     pub negative_prompts: Vec<Vec<TokenId>>,
-    /// The caller's own rules, run after the penalties and bans and before the filters of sampling, as in Python. One of a
-    /// kind that the settings ask for too takes that one's place, and the output's warnings say so.
-    pub processors: Vec<Box<dyn Processor>>,
-    /// What a function of the caller's allows (see [`prefix_allowed_tokens_fn`](Request::prefix_allowed_tokens_fn)).
-    pub prefix: Option<PrefixConstrained>,
-    /// The caller's own criteria, asked after the built ones.
-    pub criteria: Vec<Box<dyn Criterion>>,
+    /// The caller's own rules, criteria and the rest.
+    pub own: Own,
     /// Texts of the tokens; needed by `stop_strings`.
     pub vocabulary: Option<Arc<dyn Vocabulary>>,
     /// Is told every token when it is final.
     pub sink: Option<&'a mut dyn TokenSink>,
-    /// The caller's own decoding loop, in the place of the one that the settings choose.
-    pub custom_generate: Option<Box<dyn CustomGenerate>>,
-    /// Other processes that step together with this one (Python's `synced_gpus`).
-    pub peers: Option<Box<dyn Peers>>,
     /// Who drafts tokens for the model to verify; prompt lookup is asked for in the settings.
     pub assist: Assist<'a>,
 }
@@ -82,13 +68,9 @@ impl<'a> Request<'a> {
             first_row: 0,
             logprobs: false,
             negative_prompts: Vec::new(),
-            processors: Vec::new(),
-            prefix: None,
-            criteria: Vec::new(),
+            own: Own::default(),
             vocabulary: None,
             sink: None,
-            custom_generate: None,
-            peers: None,
             assist: Assist::default(),
         }
     }
@@ -122,35 +104,10 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Adds a rule of the caller's own.
+    /// Sets [`own`](Request::own).
     #[must_use]
-    #[doc(alias = "logits_processor")]
-    pub fn processor(mut self, processor: impl Processor + 'static) -> Self {
-        self.processors.push(Box::new(processor));
-        self
-    }
-
-    /// Allows only the tokens that a function of the prompt's index and the row's ids returns.
-    ///
-    /// ```
-    /// # use unspool_core::{Request, config::Settings};
-    /// let request = Request::new(vec![vec![1]], Settings::default())
-    ///     .prefix_allowed_tokens_fn(|_prompt, ids| if ids.len() < 3 { vec![5, 6] } else { vec![2] });
-    /// ```
-    #[must_use]
-    pub fn prefix_allowed_tokens_fn(
-        mut self,
-        allowed: impl FnMut(usize, &[TokenId]) -> Vec<TokenId> + Send + 'static,
-    ) -> Self {
-        self.prefix = Some(PrefixConstrained::new(allowed));
-        self
-    }
-
-    /// Adds a criterion of the caller's own.
-    #[must_use]
-    #[doc(alias = "stopping_criteria")]
-    pub fn criterion(mut self, criterion: impl Criterion + 'static) -> Self {
-        self.criteria.push(Box::new(criterion));
+    pub fn own(mut self, own: Own) -> Self {
+        self.own = own;
         self
     }
 
@@ -166,24 +123,6 @@ impl<'a> Request<'a> {
     #[doc(alias = "streamer")]
     pub fn sink(mut self, sink: &'a mut dyn TokenSink) -> Self {
         self.sink = Some(sink);
-        self
-    }
-
-    /// Sets [`custom_generate`](Request::custom_generate).
-    #[must_use]
-    pub fn custom_generate(
-        mut self,
-        decoding: impl FnMut(&mut Prepared<'_, '_>) -> Result<Vec<PromptOutput>> + Send + 'static,
-    ) -> Self {
-        self.custom_generate = Some(Box::new(decoding));
-        self
-    }
-
-    /// Sets [`peers`](Request::peers).
-    #[must_use]
-    #[doc(alias = "synced_gpus")]
-    pub fn peers(mut self, peers: impl Peers + 'static) -> Self {
-        self.peers = Some(Box::new(peers));
         self
     }
 
@@ -232,7 +171,7 @@ pub fn generate_kept(model: &dyn Model, kept: &mut Option<KeptSession>, request:
 }
 
 fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, mut request: Request<'_>) -> Result<Output> {
-    let mut clock = Clock::start(request.peers.take());
+    let mut clock = Clock::start(request.own.peers.take());
     let output = written(model, kept, request, &mut clock);
     // Also after an error: the other processes wait for this one's steps.
     clock.wait_for_peers(model)?;
@@ -245,24 +184,11 @@ fn written(
     request: Request<'_>,
     clock: &mut Clock,
 ) -> Result<Output> {
-    let Request {
-        prompts,
-        settings,
-        seed,
-        first_row,
-        logprobs,
-        negative_prompts,
-        processors,
-        prefix,
-        criteria,
-        vocabulary,
-        mut sink,
-        custom_generate,
-        peers: _,
-        assist,
-    } = request;
+    let Request { prompts, settings, seed, first_row, logprobs, negative_prompts, own, vocabulary, mut sink, assist } =
+        request;
+    let Own { processors, prefix, criteria, custom_generate, peers: _, draft: mut own_draft } = own;
 
-    if assist.draft.is_some() {
+    if assist.draft.is_some() || own_draft.is_some() {
         refuse_beside_drafts(&settings, custom_generate.is_some())?;
     }
 
@@ -306,7 +232,8 @@ fn written(
     }
     let Assist { draft, always, elapsed } = assist;
     let mut lookup = PromptLookup::from_settings(&settings.assisted)?;
-    let mut draft = draft.or(lookup.as_mut().map(|lookup| lookup as &mut dyn Draft));
+    let own_draft = own_draft.as_mut().map(|draft| &mut **draft as &mut dyn Draft);
+    let mut draft = draft.or(own_draft).or(lookup.as_mut().map(|lookup| lookup as &mut dyn Draft));
     if draft.is_some() && session.together() == Together::Differ {
         let why = "this engine rounds single tokens of these weights in another way than several at once";
         warnings.push(if always {
@@ -387,7 +314,7 @@ fn refuse_beside_drafts(settings: &Settings, custom_generate: bool) -> Result<()
 
 /// Tokens that the longest row may reach, for the size of the caches: the last token of a row is never run.
 fn capacity(prompts: &[Prompt<'_>]) -> usize {
-    let bounded = |prompt: &Prompt<'_>| (prompt.max_length - 1).min(prompt.ids.len().saturating_add(OPEN_END));
+    let bounded = |prompt: &Prompt<'_>| (prompt.max_length - 1).min(prompt.ids.len().saturating_add(decode::OPEN_END));
     prompts.iter().map(bounded).max().unwrap_or(0)
 }
 

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use proptest::prelude::*;
 use unspool_core::config::{AssistedSettings, MaxLength, Rules, Schedule};
@@ -11,38 +10,16 @@ use unspool_core::rng::Rng;
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::{Flow, TokenEvent, TokenSink};
 use unspool_core::{
-    Error, ErrorKind, KeptSession, Output, Request, Row, Settings, TextUnit, TokenId, Vocabulary, generate,
+    Error, ErrorKind, KeptSession, Output, Own, Request, Row, Settings, TextUnit, TokenId, Vocabulary, generate,
     generate_kept,
 };
-use unspool_testing::{Call, ScriptedModel};
+use unspool_testing::tables::{ASSISTANT, MAIN};
+use unspool_testing::{Call, KnownDraft, ScriptedModel};
 
 const VOCAB: usize = 12;
 
-/// Proposes what plain decoding wrote, made wrong now and then.
-struct Known {
-    answers: Vec<Vec<TokenId>>,
-    wrong: f64,
-    most: usize,
-    rng: Rng,
-}
-
-impl Known {
-    fn new(answers: Vec<Vec<TokenId>>, wrong: f64, most: usize) -> Self {
-        Known { answers, wrong, most, rng: Rng::for_row(99, 0, 0) }
-    }
-}
-
-impl Draft for Known {
-    fn draft(&mut self, ask: &Ask<'_>) -> unspool_core::Result<Drafted> {
-        let rest = self.answers[ask.index].get(ask.row.new_tokens().len()..).unwrap_or_default();
-        let mut tokens = rest[..rest.len().min(self.most)].to_vec();
-        for token in &mut tokens {
-            if self.rng.uniform() < self.wrong {
-                *token = (self.rng.next_u64() % VOCAB as u64) as TokenId;
-            }
-        }
-        Ok(Drafted::tokens(tokens))
-    }
+fn known(answers: Vec<Vec<TokenId>>, wrong: f64, most: usize) -> KnownDraft {
+    KnownDraft::new(answers, wrong, most, VOCAB, Rng::for_row(99, 0, 0))
 }
 
 /// What a caller's own rule, criterion and sink saw.
@@ -144,10 +121,7 @@ fn run(
     let (of_rule, of_criterion) = (seen.clone(), seen.clone());
     let mut calls = 0;
     let mut sink = Listener(seen.clone(), stop);
-    let request = Request::new(prompts.to_vec(), settings.clone())
-        .seed(11)
-        .logprobs(true)
-        .vocabulary(Arc::new(Letters))
+    let own = Own::new()
         .processor(move |row: &Row<'_>, scores: &mut [f32]| {
             // A rule with a memory of its own: it would notice a call too many.
             calls += 1;
@@ -158,7 +132,12 @@ fn run(
         .criterion(move |row: &Row<'_>, scores: &[f32]| {
             of_criterion.lock().unwrap().push(format!("criterion {:?} {}", row.ids, scores[0]));
             Ok((row.ids.ends_with(&[7, 7])).then(|| FinishReason::Custom("sevens".into())))
-        })
+        });
+    let request = Request::new(prompts.to_vec(), settings.clone())
+        .seed(11)
+        .logprobs(true)
+        .vocabulary(Arc::new(Letters))
+        .own(own)
         .sink(&mut sink)
         .assist(assist);
     let output = generate(&ScriptedModel::hashed(VOCAB), request).unwrap();
@@ -189,7 +168,7 @@ proptest! {
         let settings = settings(do_sample, 1, rules);
         let prompt = &prompts[..1];
         let answers = ids(&run(prompt, &settings, Assist::default(), None).0);
-        let mut known = Known::new(answers, f64::from(wrong) / 10.0, most);
+        let mut known = known(answers, f64::from(wrong) / 10.0, most);
         same(prompt, &settings, Assist::new(&mut known).always(always), stop)?;
     }
 
@@ -215,7 +194,7 @@ proptest! {
         let mut settings = settings(do_sample, sequences, false);
         settings.rules.guidance_scale = guided.then_some(1.7);
         let plain = generate(&ScriptedModel::hashed(VOCAB), asked(&prompts, &settings)).unwrap();
-        let mut known = Known::new(ids(&plain), f64::from(wrong) / 10.0, 4);
+        let mut known = known(ids(&plain), f64::from(wrong) / 10.0, 4);
         let assist = Assist::new(&mut known).always(always);
         let assisted = generate(&ScriptedModel::hashed(VOCAB), asked(&prompts, &settings).assist(assist)).unwrap();
         prop_assert_eq!(written(assisted), written(plain));
@@ -262,20 +241,11 @@ proptest! {
 /// Like the model, but less sure.
 fn blurred() -> ScriptedModel {
     let sharp = ScriptedModel::hashed(VOCAB);
-    ScriptedModel::from_fn(VOCAB, move |ids| {
-        use unspool_core::{Keep, Model, RowInput, SessionOptions};
-        let mut session = sharp.open(&SessionOptions { rows: 1, capacity: 0 }).unwrap();
-        let logits = session.step(&[RowInput { tokens: ids, keep: Keep::Last }]).unwrap();
-        logits.row(0).iter().map(|score| score * 0.7).collect()
-    })
+    ScriptedModel::from_fn(VOCAB, move |ids| sharp.scores(ids).into_iter().map(|score| score * 0.7).collect())
 }
 
-const MAIN: [[f32; 4]; 4] = [[0.1, 0.2, 0.3, 0.4], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7], [0.6, 0.2, 0.1, 0.1]];
-
 fn other() -> ScriptedModel {
-    let mut rows = MAIN;
-    rows[2] = [0.7, 0.1, 0.1, 0.1];
-    ScriptedModel::table(&rows)
+    ScriptedModel::table(&ASSISTANT)
 }
 
 /// New tokens, the model's runs, and the number of drafted tokens afterwards.
@@ -438,7 +408,7 @@ fn a_draft_that_breaks_its_promise_is_named() {
 
 #[test]
 fn what_cannot_be_assisted_is_refused_by_name() {
-    let mut known = Known::new(vec![vec![1]], 0.0, 1);
+    let mut known = known(vec![vec![1]], 0.0, 1);
     let request = Request::new(vec![vec![1]], Settings::default()).assist(Assist::new(&mut known));
     let error = generate(&ScriptedModel::hashed(VOCAB).without_crop(), request).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
@@ -495,158 +465,6 @@ fn a_draft_is_told_what_became_of_its_tokens() {
     let output = generate(&ScriptedModel::table(&unspool_testing::tables::C), request).unwrap();
     assert_eq!(ids(&output), [[1, 2, 3, 0, 1]]);
     assert_eq!(told.0, ["begin 1", "0: 2 of 2", "0: 2 of 2", "0: 1 of 0", "end 0"]);
-}
-
-/// A model whose steps take time on a clock of their own: one token 10 ms, each further one `extra` ms.
-fn timed(model: &ScriptedModel, clock: &Arc<Mutex<Duration>>, extra: u64) -> Timed {
-    Timed { model: model.clone(), clock: clock.clone(), extra }
-}
-
-struct Timed {
-    model: ScriptedModel,
-    clock: Arc<Mutex<Duration>>,
-    extra: u64,
-}
-
-impl unspool_core::Model for Timed {
-    fn vocab_size(&self) -> usize {
-        self.model.vocab_size()
-    }
-    fn max_positions(&self) -> Option<usize> {
-        None
-    }
-    fn open(&self, options: &unspool_core::SessionOptions) -> unspool_core::Result<Box<dyn unspool_core::Session>> {
-        let (inner, clock, extra) = (self.model.open(options)?, self.clock.clone(), self.extra);
-        Ok(Box::new(TimedSession { inner, clock, extra }))
-    }
-}
-
-struct TimedSession {
-    inner: Box<dyn unspool_core::Session>,
-    clock: Arc<Mutex<Duration>>,
-    extra: u64,
-}
-
-impl unspool_core::Session for TimedSession {
-    fn rows(&self) -> usize {
-        self.inner.rows()
-    }
-    fn len(&self, row: usize) -> usize {
-        self.inner.len(row)
-    }
-    fn step(&mut self, rows: &[unspool_core::RowInput<'_>]) -> unspool_core::Result<unspool_core::Logits<'_>> {
-        let tokens = rows.iter().map(|row| row.tokens.len()).max().unwrap_or(0) as u64;
-        *self.clock.lock().unwrap() += Duration::from_millis(10 + self.extra * tokens.saturating_sub(1));
-        self.inner.step(rows)
-    }
-    fn reorder(&mut self, from: &[usize]) -> unspool_core::Result<()> {
-        self.inner.reorder(from)
-    }
-    fn can_crop(&self) -> bool {
-        true
-    }
-    fn crop(&mut self, row: usize, len: usize) -> unspool_core::Result<()> {
-        self.inner.crop(row, len)
-    }
-}
-
-#[test]
-fn assistance_costs_a_twentieth_at_most_where_drafts_fail_and_halves_the_time_where_they_do_not() {
-    let settings = Settings { max_length: MaxLength::New(300), ..Settings::default() };
-    let prompts = [vec![1, 2, 3]];
-    let model = ScriptedModel::hashed(VOCAB);
-    let plain = ids(&generate(&model, asked(&prompts, &settings)).unwrap());
-    let seconds = |wrong: f64, extra: u64| {
-        let clock = Arc::new(Mutex::new(Duration::ZERO));
-        let mut known = Known::new(plain.clone(), wrong, 8);
-        let now = clock.clone();
-        let assist = Assist::new(&mut known).elapsed(move || *now.lock().unwrap());
-        assert_eq!(
-            ids(&generate(&timed(&model, &clock, extra), asked(&prompts, &settings).assist(assist)).unwrap()),
-            plain
-        );
-        clock.lock().unwrap().as_secs_f64()
-    };
-    let plainly = 300.0 * 0.010;
-    for extra in [0, 1, 4, 10] {
-        assert!(seconds(1.0, extra) < plainly / 0.95, "{extra} ms a token: {}", seconds(1.0, extra));
-    }
-    assert!(seconds(0.0, 1) < plainly / 4.0, "{}", seconds(0.0, 1));
-    assert!(seconds(0.05, 2) < plainly / 1.8, "{}", seconds(0.05, 2));
-}
-
-/// The pairs of tokens written after one prompt, over many draws with an assistant.
-fn pairs(settings: &Settings, draws: usize) -> Vec<u32> {
-    let mut assistant = Assistant::new(Arc::new(other()), how(2, Schedule::Constant, 0.0));
-    let mut counts = vec![0; 16];
-    let batch = 500;
-    for part in 0..draws / batch {
-        let all = Settings {
-            do_sample: true,
-            num_return_sequences: batch,
-            max_length: MaxLength::New(2),
-            ..settings.clone()
-        };
-        let request = Request::new(vec![vec![1]], all).first_row(part).seed(17);
-        let output =
-            generate(&ScriptedModel::table(&MAIN), request.assist(Assist::new(&mut assistant).always(true))).unwrap();
-        assert!(output.drafts().unwrap().drafted > 0);
-        for ids in ids(&output) {
-            counts[(ids[0] * 4 + ids[1]) as usize] += 1;
-        }
-    }
-    counts
-}
-
-/// The probability of every pair by plain decoding: the processed scores of each step, normalised.
-fn expected(settings: &Settings) -> Vec<f64> {
-    let after = |ids: Vec<TokenId>| -> Vec<f64> {
-        let one = Settings {
-            do_sample: true,
-            output_scores: true,
-            max_length: MaxLength::Total(ids.len() + 1),
-            ..settings.clone()
-        };
-        let output = generate(&ScriptedModel::table(&MAIN), Request::new(vec![ids], one)).unwrap();
-        let scores = output.prompts[0].sequences[0].scores.as_ref().unwrap()[0].clone();
-        let mass: f64 = scores.iter().map(|score| f64::from(*score).exp()).sum();
-        scores.iter().map(|score| f64::from(*score).exp() / mass).collect()
-    };
-    let first = after(vec![1]);
-    let second: Vec<Vec<f64>> = (0..4).map(|id| after(vec![1, id])).collect();
-    (0..16).map(|pair| first[pair / 4] * second[pair / 4][pair % 4]).collect()
-}
-
-#[test]
-fn draws_with_an_assistant_have_the_models_distribution() {
-    let base = Settings { top_k: None, ..Settings::default() };
-    let cases = [
-        base.clone(),
-        Settings { temperature: Some(0.5), ..base.clone() },
-        Settings { temperature: Some(1.8), ..base.clone() },
-        Settings { top_k: Some(2), ..base.clone() },
-        Settings { top_p: Some(0.8), temperature: Some(1.2), ..base.clone() },
-        Settings { repetition_penalty: Some(1.7), min_p: Some(0.1), ..base.clone() },
-        Settings {
-            rules: Rules { suppress_tokens: vec![3], typical_p: Some(0.9), ..Rules::default() },
-            ..base.clone()
-        },
-    ];
-    for settings in cases {
-        let (counts, shares) = (pairs(&settings, 20_000), expected(&settings));
-        let (mut chi, mut free) = (0.0, -1.0f64);
-        for (count, share) in counts.iter().zip(&shares) {
-            if *share < 1e-9 {
-                assert_eq!(*count, 0, "{settings:?}");
-            } else {
-                let wanted = share * 20_000.0;
-                chi += (f64::from(*count) - wanted).powi(2) / wanted;
-                free += 1.0;
-            }
-        }
-        // Three standard deviations and more above the mean of the distribution of chi-square.
-        assert!(chi < free + 3.5 * (2.0 * free).sqrt() + 3.0, "{chi} of {free}: {counts:?} {shares:?} {settings:?}");
-    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use unspool_core::config::{Beams, Constraint, MaxLength, Rules};
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::{Flow, TokenEvent, TokenSink};
-use unspool_core::{Error, ErrorKind, Output, Request, Row, Settings, TextUnit, TokenId, Vocabulary, generate};
+use unspool_core::{Error, ErrorKind, Output, Own, Request, Row, Settings, TextUnit, TokenId, Vocabulary, generate};
 use unspool_testing::{ScriptedModel, tables};
 
 fn settings(num_beams: usize, new: usize) -> Settings {
@@ -127,7 +127,7 @@ fn failures_midway_come_out_with_their_place() {
             _ => Ok(()),
         };
         let model = ScriptedModel::hashed(9);
-        let request = Request::new(vec![vec![0], vec![1]], settings.clone()).processor(rule);
+        let request = Request::new(vec![vec![0], vec![1]], settings.clone()).own(Own::new().processor(rule));
         let error = generate(&model, request).unwrap_err().to_string();
         assert_eq!(error, "prompt 0, beam 0, new token 2: the rule gave up");
 
@@ -135,7 +135,7 @@ fn failures_midway_come_out_with_their_place() {
             3 => Err(Error::invalid_input("the criterion gave up")),
             _ => Ok(None),
         };
-        let request = Request::new(vec![vec![0]], settings.clone()).criterion(criterion);
+        let request = Request::new(vec![vec![0]], settings.clone()).own(Own::new().criterion(criterion));
         let error = generate(&model, request).unwrap_err().to_string();
         assert!(error.starts_with("prompt 0") && error.ends_with("the criterion gave up"), "{error}");
 
@@ -151,9 +151,13 @@ fn only_allowed_tokens_come_from_every_beam() {
     let model = ScriptedModel::hashed(9);
     for settings in kinds(4, 5) {
         let constrained = !settings.beams.constraints.is_empty();
-        let request = Request::new(vec![vec![0], vec![3]], settings).prefix_allowed_tokens_fn(|prompt, ids| {
-            if prompt == 0 { vec![2, 4, 6] } else { vec![ids.len() as TokenId] }
-        });
+        let own =
+            Own::new().prefix_allowed_tokens_fn(
+                |prompt, ids| {
+                    if prompt == 0 { vec![2, 4, 6] } else { vec![ids.len() as TokenId] }
+                },
+            );
+        let request = Request::new(vec![vec![0], vec![3]], settings).own(own);
         let output = generate(&model, request).unwrap();
         let best = |prompt: usize| &output.prompts[prompt].sequences[0];
         if !constrained {

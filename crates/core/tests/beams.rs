@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use unspool_core::config::{Beams, Constraint, EarlyStopping, MaxLength, Rules};
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::{Flow, TokenEvent, TokenSink};
-use unspool_core::{Output, Request, Row, Sequence, Settings, TokenId, generate};
+use unspool_core::{Output, Own, Request, Row, Sequence, Settings, TokenId, generate};
 use unspool_testing::{ScriptedModel, tables};
 
 fn beams(num_beams: usize, new: usize) -> Settings {
@@ -117,7 +117,8 @@ fn a_callers_criterion_finishes_beams() {
     let criterion = |row: &Row<'_>, _: &[f32]| {
         Ok((row.ids.last() == Some(&3)).then(|| FinishReason::Custom("last id is 3".to_owned())))
     };
-    let output = generate(&model, Request::new(vec![vec![1], vec![2]], settings).criterion(criterion)).unwrap();
+    let output =
+        generate(&model, Request::new(vec![vec![1], vec![2]], settings).own(Own::new().criterion(criterion))).unwrap();
     let ids: Vec<_> = output.prompts.iter().map(|prompt| prompt.sequences[0].ids.clone()).collect();
     assert_eq!(ids, [vec![3], vec![2, 2, 2, 2]]);
     assert_eq!(output.prompts[0].sequences[0].finish.as_str(), "last id is 3");

@@ -2,7 +2,7 @@
 
 use unspool_core::config::MaxLength;
 use unspool_core::stop::FinishReason;
-use unspool_core::{ErrorKind, Output, Request, Row, Settings, TokenId, generate};
+use unspool_core::{ErrorKind, Output, Own, Request, Row, Settings, TokenId, generate};
 use unspool_testing::{ScriptedModel, tables};
 
 fn new_tokens(count: usize) -> Settings {
@@ -29,7 +29,7 @@ fn a_callers_criterion_ends_its_row_alone() {
     let criterion = |row: &Row<'_>, _: &[f32]| {
         Ok((row.ids.last() == Some(&3)).then(|| FinishReason::Custom("last id is 3".to_owned())))
     };
-    let request = Request::new(vec![vec![1], vec![0]], new_tokens(9)).criterion(criterion);
+    let request = Request::new(vec![vec![1], vec![0]], new_tokens(9)).own(Own::new().criterion(criterion));
     let output = generate(&model, request).unwrap();
     assert_eq!(ids(&output), [vec![2, 3], vec![1, 2, 3]]);
     assert_eq!(output.prompts[0].sequences[0].finish.as_str(), "last id is 3");
@@ -94,10 +94,10 @@ fn greedy_takes_id_zero_when_everything_is_forbidden_and_sampling_says_so() {
         scores.fill(f32::NEG_INFINITY);
         Ok(())
     };
-    let greedy = Request::new(vec![vec![1]], new_tokens(1)).processor(forbid);
+    let greedy = Request::new(vec![vec![1]], new_tokens(1)).own(Own::new().processor(forbid));
     assert_eq!(ids(&generate(&model, greedy).unwrap()), [[0]]);
     let settings = Settings { do_sample: true, ..new_tokens(1) };
-    let error = generate(&model, Request::new(vec![vec![1]], settings).processor(forbid)).unwrap_err();
+    let error = generate(&model, Request::new(vec![vec![1]], settings).own(Own::new().processor(forbid))).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidConfig);
     assert_eq!(error.place(), Some("row 0, new token 0"));
 }
@@ -110,7 +110,7 @@ fn scores_are_processed_and_logits_are_raw() {
         scores[2] += 10.0;
         Ok(())
     };
-    let output = generate(&model, Request::new(vec![vec![0]], settings).processor(shift)).unwrap();
+    let output = generate(&model, Request::new(vec![vec![0]], settings).own(Own::new().processor(shift))).unwrap();
     for sequence in &output.prompts[0].sequences {
         assert_eq!(sequence.ids, [2, 2]);
         let (scores, logits) = (sequence.scores.as_ref().unwrap(), sequence.logits.as_ref().unwrap());
@@ -141,10 +141,10 @@ fn logprobs_are_normalised_processed_scores() {
     for (got, expected) in logprobs.iter().zip([0.48f32.ln(), 0.4f32.ln()]) {
         assert!((got - expected).abs() < 1e-6, "{got} {expected}");
     }
-    let without_two = request(settings).processor(|_: &Row<'_>, scores: &mut [f32]| {
+    let without_two = request(settings).own(Own::new().processor(|_: &Row<'_>, scores: &mut [f32]| {
         scores[2] = f32::NEG_INFINITY;
         Ok(())
-    });
+    }));
     let output = generate(&model, without_two).unwrap();
     let first = output.prompts[0].sequences[0].logprobs.as_ref().unwrap()[0];
     assert!((first - (0.4f32 / 0.52).ln()).abs() < 1e-6, "{first}");

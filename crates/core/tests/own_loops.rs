@@ -7,7 +7,7 @@ use unspool_core::config::MaxLength;
 use unspool_core::decode::Prepared;
 use unspool_core::select::argmax;
 use unspool_core::{
-    Error, Keep, Peers, PromptOutput, Request, Result, Row, RowInput, Sequence, Settings, TokenId, generate,
+    Error, Keep, Own, Peers, PromptOutput, Request, Result, Row, RowInput, Sequence, Settings, TokenId, generate,
 };
 use unspool_testing::{ScriptedModel, tables};
 
@@ -37,11 +37,12 @@ fn a_process_that_is_done_keeps_stepping_until_all_are() {
         std::thread::spawn(move || {
             let model = ScriptedModel::table(&tables::C);
             let settings = Settings { max_length: MaxLength::New(new), ..Settings::default() };
-            let mut request = Request::new(vec![vec![0; 3]], settings).peers(Pair { barrier, running, me });
+            let mut own = Own::new().peers(Pair { barrier, running, me });
             if fails {
-                request = request.processor(|_: &Row<'_>, _: &mut [f32]| Err(Error::invalid_input("no")));
+                own = own.processor(|_: &Row<'_>, _: &mut [f32]| Err(Error::invalid_input("no")));
             }
-            let written = generate(&model, request).map(|output| output.prompts[0].sequences[0].ids.len());
+            let written = generate(&model, Request::new(vec![vec![0; 3]], settings).own(own))
+                .map(|output| output.prompts[0].sequences[0].ids.len());
             (written.ok(), model.log().steps().len())
         })
     };
@@ -83,10 +84,11 @@ fn a_callers_loop_gets_what_the_built_ones_get() {
         Ok(outputs.collect())
     };
     let built = generate(&model, Request::new(prompts.clone(), settings.clone())).unwrap();
-    let own = generate(&model, Request::new(prompts.clone(), settings.clone()).custom_generate(greedy)).unwrap();
+    let own = generate(&model, Request::new(prompts.clone(), settings.clone()).own(Own::new().custom_generate(greedy)))
+        .unwrap();
     assert_eq!(own.prompts, built.prompts);
 
     let nothing = |_: &mut Prepared<'_, '_>| Ok(Vec::new());
-    let error = generate(&model, Request::new(prompts, settings).custom_generate(nothing)).unwrap_err();
+    let error = generate(&model, Request::new(prompts, settings).own(Own::new().custom_generate(nothing))).unwrap_err();
     assert!(error.message().contains("0 outputs for 2 prompts"), "{error}");
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use unspool_core::config::{GenerationConfig, Layers, MaxLength, ModelFacts, Rules};
 use unspool_core::processor::{EncoderRepetitionPenalty, NoBadWords, Processor, RepetitionPenalty, TopP};
-use unspool_core::{Model, Output, Request, Row, Settings, TokenId, generate};
+use unspool_core::{Model, Output, Own, Request, Row, Settings, TokenId, generate};
 use unspool_testing::{ScriptedModel, tables};
 
 const NONE: f32 = f32::NEG_INFINITY;
@@ -115,10 +115,11 @@ fn the_function_of_allowed_tokens_sees_the_prompts_index() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&seen);
     let settings = Settings { do_sample: true, num_return_sequences: 2, ..new_tokens(1) };
-    let request = Request::new(vec![vec![0], vec![1]], settings).prefix_allowed_tokens_fn(move |prompt, _| {
+    let own = Own::new().prefix_allowed_tokens_fn(move |prompt, _| {
         told.lock().unwrap().push(prompt);
         vec![0, 1, 2, 3]
     });
+    let request = Request::new(vec![vec![0], vec![1]], settings).own(own);
     generate(&ScriptedModel::table(&tables::C), request).unwrap();
     assert_eq!(*seen.lock().unwrap(), [0, 0, 1, 1]);
 }

@@ -2,7 +2,7 @@
 
 use unspool_core::config::MaxLength;
 use unspool_core::stop::FinishReason;
-use unspool_core::{ErrorKind, Keep, Request, Row, Settings, TokenId, generate};
+use unspool_core::{ErrorKind, Keep, Own, Request, Row, Settings, TokenId, generate};
 use unspool_testing::{Call, ScriptedModel, StepRow, tables};
 
 fn new_tokens(count: usize) -> Settings {
@@ -107,7 +107,8 @@ fn a_failing_rule_names_the_row_and_the_token() {
         (1, 2) => Err(unspool_core::Error::callback("no more")),
         _ => Ok(()),
     };
-    let error = generate(&model, Request::new(vec![vec![0], vec![1]], new_tokens(9)).processor(rule)).unwrap_err();
+    let error = generate(&model, Request::new(vec![vec![0], vec![1]], new_tokens(9)).own(Own::new().processor(rule)))
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Callback);
     assert_eq!(error.to_string(), "row 1, new token 2: no more");
 }

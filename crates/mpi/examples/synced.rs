@@ -9,7 +9,7 @@ use mpi::collective::SystemOperation;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives};
 use unspool_core::config::MaxLength;
-use unspool_core::{Logits, Model, Request, Result, RowInput, Session, SessionOptions, Settings, generate};
+use unspool_core::{Logits, Model, Own, Request, Result, RowInput, Session, SessionOptions, Settings, generate};
 use unspool_mpi::World;
 use unspool_testing::{ScriptedModel, tables};
 
@@ -66,7 +66,7 @@ fn main() -> Result<()> {
     let settings = Settings { max_length: MaxLength::New(4 + 8 * rank.unsigned_abs() as usize), ..Settings::default() };
     let mut request = Request::new(vec![vec![0]], settings);
     if std::env::args().nth(1).as_deref() != Some("alone") {
-        request = request.peers(World);
+        request = request.own(Own::new().peers(World));
     }
     let output = generate(&Sharded(ScriptedModel::table(&tables::C)), request)?;
     println!("process {rank} wrote {} tokens", output.prompts[0].sequences[0].ids.len());

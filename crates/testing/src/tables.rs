@@ -20,3 +20,10 @@ pub const T2: [[f32; 5]; 5] = [
     [0.03, 0.03, 0.02, 0.02, 0.9],
     [0.2, 0.2, 0.2, 0.2, 0.2],
 ];
+
+/// The model of the specification's examples of assisted decoding.
+pub const MAIN: [[f32; 4]; 4] =
+    [[0.1, 0.2, 0.3, 0.4], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7], [0.6, 0.2, 0.1, 0.1]];
+
+/// The assistant of those examples, which is wrong after token 2.
+pub const ASSISTANT: [[f32; 4]; 4] = [MAIN[0], MAIN[1], [0.7, 0.1, 0.1, 0.1], MAIN[3]];

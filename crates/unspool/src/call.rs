@@ -1,12 +1,8 @@
 //! What one call asks for beside its prompts.
 
 use serde_json::Value;
-use unspool_core::Draft;
 use unspool_core::config::GenerationConfig;
-use unspool_core::decode::{CustomGenerate, Prepared};
-use unspool_core::processor::{PrefixConstrained, Processor};
-use unspool_core::stop::Criterion;
-use unspool_core::{Peers, PromptOutput, Result, TokenId};
+use unspool_core::{Result, TokenId};
 use unspool_tasks::Shown;
 
 use crate::text::Streaming;
@@ -130,81 +126,6 @@ impl Call {
     #[must_use]
     pub fn logprobs(mut self, logprobs: bool) -> Self {
         self.logprobs = logprobs;
-        self
-    }
-}
-
-/// The caller's own rules and criteria; they run after the built ones, as in Python.
-#[derive(Default)]
-pub struct Own {
-    /// Rules over scores.
-    pub processors: Vec<Box<dyn Processor>>,
-    /// What a function of the prompt's index and the row's ids allows.
-    pub prefix: Option<PrefixConstrained>,
-    /// Criteria that end rows.
-    pub criteria: Vec<Box<dyn Criterion>>,
-    /// A decoding loop in the place of the built ones.
-    pub custom_generate: Option<Box<dyn CustomGenerate>>,
-    /// Other processes that step together with this one (Python's `synced_gpus`).
-    pub peers: Option<Box<dyn Peers>>,
-    /// Proposes tokens for the model to verify, in the place of the pipeline's assistant.
-    pub draft: Option<Box<dyn Draft>>,
-}
-
-impl Own {
-    /// Nothing of one's own.
-    pub fn new() -> Self {
-        Own::default()
-    }
-
-    /// Adds a rule.
-    #[must_use]
-    #[doc(alias = "logits_processor")]
-    pub fn processor(mut self, processor: impl Processor + 'static) -> Self {
-        self.processors.push(Box::new(processor));
-        self
-    }
-
-    /// Allows only the tokens that a function of the prompt's index and the row's ids returns.
-    #[must_use]
-    pub fn prefix_allowed_tokens_fn(
-        mut self,
-        allowed: impl FnMut(usize, &[TokenId]) -> Vec<TokenId> + Send + 'static,
-    ) -> Self {
-        self.prefix = Some(PrefixConstrained::new(allowed));
-        self
-    }
-
-    /// Adds a criterion.
-    #[must_use]
-    #[doc(alias = "stopping_criteria")]
-    pub fn criterion(mut self, criterion: impl Criterion + 'static) -> Self {
-        self.criteria.push(Box::new(criterion));
-        self
-    }
-
-    /// Decodes with the caller's own loop; see [`CustomGenerate`].
-    #[must_use]
-    pub fn custom_generate(
-        mut self,
-        decoding: impl FnMut(&mut Prepared<'_, '_>) -> Result<Vec<PromptOutput>> + Send + 'static,
-    ) -> Self {
-        self.custom_generate = Some(Box::new(decoding));
-        self
-    }
-
-    /// Steps together with other processes; see [`Peers`].
-    #[must_use]
-    #[doc(alias = "synced_gpus")]
-    pub fn peers(mut self, peers: impl Peers + 'static) -> Self {
-        self.peers = Some(Box::new(peers));
-        self
-    }
-
-    /// Sets [`draft`](Own::draft).
-    #[must_use]
-    pub fn draft(mut self, draft: impl Draft + 'static) -> Self {
-        self.draft = Some(Box::new(draft));
         self
     }
 }

@@ -3,11 +3,11 @@
 use unspool_core::decode::KeptSession;
 use unspool_core::generate::generate_kept;
 use unspool_core::stop::FinishReason;
-use unspool_core::{Assist, Error, Result, Sequence, Timing, TokenId};
+use unspool_core::{Assist, Error, Own, Result, Sequence, Timing, TokenId};
 use unspool_tasks::{Message, Shown, StopHold};
 
 use crate::assistant::Helping;
-use crate::call::{Call, Own};
+use crate::call::Call;
 use crate::pipeline::Pipeline;
 use crate::text::{Streamed, TextSink};
 

@@ -47,7 +47,7 @@ pub mod scoring;
 pub mod text;
 
 pub use cache::cache_folder;
-pub use call::{Call, DefaultLength, Own, random_seed};
+pub use call::{Call, DefaultLength, random_seed};
 pub use conversation::{Conversation, Turn};
 pub use detector::open_synth_id_detector;
 pub use embedding::EmbedOptions;
@@ -67,8 +67,8 @@ pub use unspool_core::select;
 pub use unspool_core::stop::{self, FinishReason};
 pub use unspool_core::stream::{self, Flow, TokenEvent, TokenSink};
 pub use unspool_core::{
-    DraftCounts, Error, ErrorKind, Keep, Logits, Model, Peers, PromptOutput, Result, Row, RowInput, Sequence, Session,
-    Settings, StepStates, Timing, TokenId, check_ids, processor,
+    DraftCounts, Error, ErrorKind, Keep, Logits, Model, Own, Peers, PromptOutput, Result, Row, RowInput, Sequence,
+    Session, Settings, StepStates, Timing, TokenId, check_ids, processor,
 };
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
 pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};

@@ -9,14 +9,14 @@ use unspool_core::generate::{Request, generate};
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::TokenSink;
 use unspool_core::{
-    Assist, Draft, DraftCounts, Error, Model, PromptOutput, Result, Sequence, Timing, TokenId, Vocabulary, check_ids,
+    Assist, DraftCounts, Error, Model, Own, PromptOutput, Result, Sequence, Timing, TokenId, Vocabulary, check_ids,
 };
 use unspool_onnx::folder::root_of;
 use unspool_onnx::{Description, EngineSupport, OnnxModel, OnnxOptions};
 use unspool_tasks::{ChatTemplate, Message, RenderOptions, Shown, StopHold, Tokenizer};
 
 use crate::assistant::{self, Helper, Helping};
-use crate::call::{Call, Own, random_seed};
+use crate::call::{Call, random_seed};
 use crate::open::{OpenOptions, model_folder};
 use crate::prompt::{Prompt, Prompts};
 use crate::text::{Streamed, TextSink};
@@ -335,7 +335,7 @@ impl Pipeline {
         &self,
         ids: Vec<Vec<TokenId>>,
         call: &Call,
-        mut own: Own,
+        own: Own,
         sink: Option<&mut dyn TokenSink>,
     ) -> Result<Answers> {
         let (mut settings, mut warnings) = self.settings(call)?;
@@ -343,11 +343,7 @@ impl Pipeline {
         if let (None, None, Some(field)) = (&own.draft, &self.helper, assistant::without_effect(&call.config)) {
             warnings.push(format!("{} has no effect without an assistant model", field.name));
         }
-        let mut own_draft = own.draft.take();
-        let draft = match &mut own_draft {
-            Some(draft) => Some(&mut **draft as &mut dyn Draft),
-            None => helping.as_mut().map(Helping::draft),
-        };
+        let draft = helping.as_mut().map(Helping::draft);
         let sink = sink.map(|sink| sink as &mut dyn TokenSink);
         let mut prompts: Vec<Vec<TokenId>> = ids.into_iter().map(|ids| begun(ids, &settings)).collect();
         // What healing draws must be drawn again with the seed that is told.
@@ -390,11 +386,7 @@ impl Pipeline {
         request.first_row = call.first_prompt;
         request.logprobs = call.logprobs;
         request.negative_prompts.clone_from(&call.negative_prompts);
-        request.processors = own.processors;
-        request.prefix = own.prefix;
-        request.criteria = own.criteria;
-        request.custom_generate = own.custom_generate;
-        request.peers = own.peers;
+        request.own = own;
         request.vocabulary = self.vocabulary();
         request.sink = sink;
         (request, seed)

@@ -25,7 +25,7 @@ use crate::token::TokenId;
 /// use unspool_core::config::{MaxLength, Settings};
 /// use unspool_core::decode::Prepared;
 /// use unspool_core::select::argmax;
-/// use unspool_core::{Keep, PromptOutput, Request, Row, RowInput, Sequence, generate};
+/// use unspool_core::{Keep, Own, PromptOutput, Request, Row, RowInput, Sequence, generate};
 /// use unspool_testing::{ScriptedModel, tables};
 ///
 /// // Greedy decoding of the first prompt, but every second token is written twice.
@@ -49,7 +49,7 @@ use crate::token::TokenId;
 ///     Ok(vec![PromptOutput { sequences: vec![Sequence::new(ids.split_off(prompt_len), finish)] }])
 /// };
 /// let settings = Settings { max_length: MaxLength::New(5), ..Settings::default() };
-/// let request = Request::new(vec![vec![0]], settings).custom_generate(stutter);
+/// let request = Request::new(vec![vec![0]], settings).own(Own::new().custom_generate(stutter));
 /// let output = generate(&ScriptedModel::table(&tables::C), request)?;
 /// assert_eq!(output.prompts[0].sequences[0].ids, [1, 1, 2, 2, 3]);
 /// # Ok::<(), unspool_core::Error>(())

@@ -27,7 +27,7 @@ pub(crate) use contrastive::{Contrastive, states as contrastive_states};
 pub(crate) use feed::feed;
 pub(crate) use guidance::Guidance;
 pub(crate) use lens::Lens;
-pub(crate) use prompts::{Prompt, check, right_padding};
+pub(crate) use prompts::{OPEN_END, Prompt, check, right_padding};
 pub(crate) use resume::{keep, resume};
 pub(crate) use single::{Chooser, Single};
 pub(crate) use writing::Writing;

@@ -10,6 +10,9 @@ use crate::token::{TokenId, check_ids};
 /// Rows of one request: far above what any memory holds the caches of, and small enough to count.
 const MAX_ROWS: usize = 1 << 20;
 
+/// Room that is asked for at once when neither the settings nor the model bound a row; caches grow beyond it.
+pub(crate) const OPEN_END: usize = 32_768;
+
 /// A checked prompt.
 #[derive(Debug)]
 pub(crate) struct Prompt<'a> {

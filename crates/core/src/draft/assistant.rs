@@ -109,9 +109,7 @@ impl Draft for Assistant {
         let confidence = Confidence::new(self.settings.assistant_confidence_threshold, self.adapts);
         let plan = |index| Plan { index, tokens: self.settings.num_assistant_tokens, confidence: confidence.clone() };
         self.rows = start.rows.iter().map(|row| plan(row.index)).collect();
-        let lengths = start.rows.iter().map(|row| settings.total_length(row.ids.len()).min(row.ids.len() + (1 << 15)));
-        self.drafter
-            .begin(start.rows.iter().map(|row| (row.index, row.prompt, row.rng.clone())), lengths.max().unwrap_or(0));
+        self.drafter.begin(start);
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::decode::{Clock, prefill::prefill};
+use super::contract::{Start, StartRow};
+use crate::decode::{Clock, OPEN_END, prefill::prefill};
 use crate::error::{Error, Result};
 use crate::model::{Keep, Model, RowInput, Session, SessionOptions};
 use crate::processor::softmax::softmax;
@@ -93,11 +94,18 @@ impl Drafter {
 
     /// A generation of these rows begins: their numbers, prompts and random numbers. A single row goes on with what the
     /// last single row left, as far as the tokens are the same.
-    pub(super) fn begin(&mut self, rows: impl Iterator<Item = (usize, usize, Rng)>, capacity: usize) {
+    pub(super) fn begin(&mut self, start: &Start<'_>) {
+        let length = |row: &StartRow<'_>| start.settings.total_length(row.ids.len()).min(row.ids.len() + OPEN_END);
         let before = if let [held] = &mut self.rows[..] { std::mem::take(&mut held.tokens) } else { Vec::new() };
-        let fresh = |(index, prompt, rng)| Held { index, prompt, tokens: Vec::new(), rng, ended: false };
-        self.rows = rows.map(fresh).collect();
-        self.capacity = capacity;
+        let fresh = |row: &StartRow<'_>| Held {
+            index: row.index,
+            prompt: row.prompt,
+            tokens: Vec::new(),
+            rng: row.rng.clone(),
+            ended: false,
+        };
+        self.rows = start.rows.iter().map(fresh).collect();
+        self.capacity = start.rows.iter().map(length).max().unwrap_or(0);
         match (&mut self.rows[..], &self.session) {
             ([one], Some(session)) if session.rows() == 1 => one.tokens = before,
             _ => self.session = None,

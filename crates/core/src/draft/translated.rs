@@ -191,9 +191,7 @@ impl Draft for TranslatedAssistant {
         let plan = |index| Plan { index, tokens: self.settings.num_assistant_tokens, confidence: confidence.clone() };
         let row = |index| Translated { plan: plan(index), target: 0, ids: Vec::new(), drafted: Vec::new() };
         self.rows = start.rows.iter().map(|start| row(start.index)).collect();
-        let lengths = start.rows.iter().map(|row| settings.total_length(row.ids.len()).min(row.ids.len() + (1 << 15)));
-        self.drafter
-            .begin(start.rows.iter().map(|row| (row.index, row.prompt, row.rng.clone())), lengths.max().unwrap_or(0));
+        self.drafter.begin(start);
         Ok(())
     }
 
