@@ -68,6 +68,12 @@ fn each_line<T>(path: &Path, what: &str, read_one: impl Fn(&str) -> Result<T>) -
     Ok(found)
 }
 
+/// Texts of the command line.
+pub fn arguments(texts: &[String]) -> Placed {
+    let placed = |(index, text): (usize, &String)| (format!("text {index}"), Prompt::Text(text.clone()));
+    texts.iter().enumerate().map(placed).collect()
+}
+
 /// Prompts of `--ids`: `[[1,2,3],[4,5]]`, or one prompt `[1,2,3]`.
 ///
 /// # Errors

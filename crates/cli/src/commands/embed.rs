@@ -68,10 +68,7 @@ fn texts(args: &TextArgs) -> Result<read::Placed, Failure> {
     Ok(match &args.ids {
         Some(json) => read::ids(json)?,
         None if args.text.is_empty() => read::text_lines(reading::source(args))?,
-        None => {
-            let numbered = args.text.iter().enumerate();
-            numbered.map(|(index, text)| (format!("text {index}"), Prompt::Text(text.clone()))).collect()
-        }
+        None => read::arguments(&args.text),
     })
 }
 

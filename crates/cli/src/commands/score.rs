@@ -3,7 +3,7 @@
 use clap::{ArgMatches, FromArgMatches};
 use serde::Serialize;
 use serde_json::json;
-use unspool::{Prompt, Scorable, ScoreOptions, ScoredText, TextScore, TokenId};
+use unspool::{Scorable, ScoreOptions, ScoredText, TextScore, TokenId};
 
 use super::{notice, reading};
 use crate::args::model::ModelArgs;
@@ -68,11 +68,7 @@ fn texts(args: &TextArgs) -> Result<Vec<(String, Scorable)>, Failure> {
     Ok(match &args.ids {
         Some(json) => whole(read::ids(json)?).collect(),
         None if args.text.is_empty() => read::scorable_lines(reading::source(args))?,
-        None => {
-            let numbered = args.text.iter().enumerate();
-            whole(numbered.map(|(index, text)| (format!("text {index}"), Prompt::Text(text.clone()))).collect())
-                .collect()
-        }
+        None => whole(read::arguments(&args.text)).collect(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Rows that bring their tokens chunk by chunk, all in the same steps.
 
-use super::prefill::chunks;
+use super::chunks::chunks;
 use crate::model::{Keep, RowInput};
 use crate::token::TokenId;
 
@@ -28,7 +28,8 @@ impl<'a, I: Iterator<Item = usize>> Iterator for Feed<'a, I> {
         let take = |(left, sizes): &mut (&'a [TokenId], I)| {
             let (tokens, rest) = left.split_at(sizes.next().unwrap_or(0));
             *left = rest;
-            let keep = if keep == Keep::Last && !rest.is_empty() { Keep::None } else { keep };
+            let inner = !rest.is_empty() || tokens.is_empty();
+            let keep = if keep == Keep::Last && inner { Keep::None } else { keep };
             RowInput { tokens, keep }
         };
         let inputs: Vec<_> = self.rows.iter_mut().map(take).collect();

@@ -2,6 +2,7 @@
 
 mod assisted;
 mod beam;
+mod chunks;
 mod clock;
 mod contrastive;
 mod custom;
@@ -10,14 +11,14 @@ mod feed;
 mod guidance;
 mod lens;
 mod pace;
-pub mod prefill;
+pub(crate) mod prefill;
 mod prompts;
 pub mod resume;
 mod single;
 mod writing;
 
+pub use chunks::chunks;
 pub use custom::{CustomGenerate, Prepared};
-pub use prefill::chunks;
 pub use resume::KeptSession;
 
 pub(crate) use assisted::Assisted;
