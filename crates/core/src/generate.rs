@@ -10,7 +10,7 @@ use crate::config::Settings;
 use crate::decode::{
     self, Assisted, Beams, Chooser, Clock, Contrastive, Guidance, KeptSession, Lens, Prepared, Prompt, Single, Writing,
 };
-use crate::draft::{Assist, Draft, PromptLookup};
+use crate::draft::{self, Assist, Draft};
 use crate::error::{Error, Result};
 use crate::model::{Model, SessionOptions, Together};
 use crate::output::{Output, PromptOutput};
@@ -54,7 +54,7 @@ pub struct Request<'a> {
     pub vocabulary: Option<Arc<dyn Vocabulary>>,
     /// Is told every token when it is final.
     pub sink: Option<&'a mut dyn TokenSink>,
-    /// Who drafts tokens for the model to verify; prompt lookup is asked for in the settings.
+    /// Who drafts tokens for the model to verify; prompt lookup and an early exit are asked for in the settings.
     pub assist: Assist<'a>,
 }
 
@@ -202,12 +202,16 @@ fn written(
     in_order.extend(criteria);
     let mut criteria = AnyOf::new(in_order);
 
-    // 3. A session with one row per prompt, kept or fresh, one of guidance, and a lens on hidden states. (model.rs,
-    // decode/resume.rs, decode/guidance.rs, decode/lens.rs)
+    // 3. A session with one row per prompt, kept or fresh, one of guidance, a lens on hidden states, and a draft. (model.rs,
+    // decode/resume.rs, decode/guidance.rs, decode/lens.rs, draft/choice.rs)
     let built = custom_generate.is_none();
     let lens = if built { Lens::open(model, &settings)? } else { None };
     let searches = settings.contrastive.filter(|_| built);
     let states = searches.map(|_| decode::contrastive_states(model, &settings)).transpose()?;
+    let one_row = settings.beams.num_beams == 1;
+    if own_draft.is_none() && built && one_row && searches.is_none() {
+        own_draft = draft::from_settings(model, &settings.assisted)?;
+    }
     let guidance = Guidance::open(model, &settings, &prompts, negative_prompts)?;
     clock.restart();
     let (before, slot) = kept.map(|slot| (slot.take(), slot)).unzip();
@@ -231,9 +235,8 @@ fn written(
         }
     }
     let Assist { draft, always, elapsed } = assist;
-    let mut lookup = PromptLookup::from_settings(&settings.assisted)?;
     let own_draft = own_draft.as_mut().map(|draft| &mut **draft as &mut dyn Draft);
-    let mut draft = draft.or(own_draft).or(lookup.as_mut().map(|lookup| lookup as &mut dyn Draft));
+    let mut draft = draft.or(own_draft);
     if draft.is_some() && session.together() == Together::Differ {
         let why = "this engine rounds single tokens of these weights in another way than several at once";
         warnings.push(if always {
@@ -245,7 +248,6 @@ fn written(
     }
     // What a caller's loop left in the session is unknown.
     let slot = slot.filter(|_| built);
-    let one_row = settings.beams.num_beams == 1;
     let written = if let Some(mut custom) = custom_generate {
         let (session, kept, rng) = (session.as_mut(), held, &rng);
         let mut prepared =
@@ -298,6 +300,7 @@ fn written(
 fn refuse_beside_drafts(settings: &Settings, custom_generate: bool) -> Result<()> {
     let other = [
         ("prompt_lookup_num_tokens", settings.assisted.prompt_lookup_num_tokens.is_some()),
+        ("assistant_early_exit", settings.assisted.assistant_early_exit.is_some()),
         ("custom_generate", custom_generate),
         ("num_beams", settings.beams.num_beams > 1),
         ("penalty_alpha", settings.contrastive.is_some()),

@@ -10,6 +10,8 @@
 //! 3. Cache law: after any walk of `step`, `reorder` and `crop` the next logits equal those of a fresh session that was
 //!    fed the same tokens.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::hidden::{HiddenAsk, HiddenShape, HiddenStates};
 use crate::logits::Logits;
@@ -48,6 +50,20 @@ pub trait Model: Send + Sync {
             "this model cannot apply its output matrix to a hidden state by itself; import a checkpoint with \
              `unspool import --hidden-states` for that",
         ))
+    }
+
+    /// The model that ends after its first `layers` layers, whose states go through the last norm and the output matrix. It
+    /// drafts for the whole one (`assistant_early_exit`).
+    ///
+    /// # Errors
+    ///
+    /// When the model cannot end there (refused by name, with the exits that it has), or the engine fails.
+    #[doc(alias = "EarlyExitCandidateGenerator")]
+    fn early_exit(&self, layers: usize) -> Result<Arc<dyn Model>> {
+        Err(Error::unsupported(format!(
+            "assistant_early_exit={layers}: this model has no early exits; import a checkpoint with `unspool import \
+             --early-exit {layers}` for that"
+        )))
     }
 }
 

@@ -9,9 +9,9 @@ use unspool_core::{Error, Result};
 
 use crate::checkpoint::{Checkpoint, Role};
 use crate::folder::write_description;
-use crate::graph::{self, Extent};
+use crate::graph::{self, Extent, HEAD_GRAPH};
 use crate::onnx::proto::ModelProto;
-use crate::onnx::{Built, DataFile, GraphBuilder};
+use crate::onnx::{Built, DataFile, GraphBuilder, Variants};
 use crate::weights::{Form, Requantised, Source};
 
 /// Name of the graph's file; its weights lie beside it with `.data` appended.
@@ -21,8 +21,6 @@ const GRAPH: &str = "model.onnx";
 const PROMPT_GRAPH: &str = "prompt.onnx";
 /// The graph that runs single tokens on ONNX Runtime, over the same weights.
 const TOKEN_GRAPH: &str = "token.onnx";
-/// The graph of the output matrix alone, over the same weights.
-const HEAD_GRAPH: &str = "head.onnx";
 /// How the folder that an import is written in begins.
 const LEFTOVER: &str = ".unspool-import-";
 /// An import writes more often than this.
@@ -96,6 +94,9 @@ pub struct ImportOptions {
     pub weights: Weights,
     /// Whether the graph gives hidden states too, and the output matrix becomes a graph of its own.
     pub hidden_states: bool,
+    /// Numbers of first layers that become models of their own too, over the same weights: they draft for the whole one
+    /// (`assistant_early_exit`).
+    pub early_exits: Vec<usize>,
     /// Who is told how far it is.
     pub progress: Option<OnProgress>,
 }
@@ -103,7 +104,8 @@ pub struct ImportOptions {
 impl fmt::Debug for ImportOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut told = f.debug_struct("ImportOptions");
-        told.field("weights", &self.weights).field("hidden_states", &self.hidden_states).finish_non_exhaustive()
+        told.field("weights", &self.weights).field("hidden_states", &self.hidden_states);
+        told.field("early_exits", &self.early_exits).finish_non_exhaustive()
     }
 }
 
@@ -170,8 +172,8 @@ impl fmt::Display for ImportReport {
 /// `config.json`, or a folder of one).
 ///
 /// The folder holds `onnx/model.onnx` with `onnx/model.onnx.data` (and over the same weights `onnx/prompt.onnx`, where 4-bit
-/// products are kept, `onnx/token.onnx`, where there are 8-bit products, and with hidden states `onnx/head.onnx`), `config.json`, `generation_config.json`,
-/// `tokenizer.json` and `tokenizer_config.json` (from a safetensors folder: those that it has). It appears whole or not at
+/// products are kept, `onnx/token.onnx`, where there are 8-bit products, with hidden states `onnx/head.onnx`, and for an early
+/// exit after 6 layers `onnx/exit_6.onnx`), `config.json`, `generation_config.json`, `tokenizer.json` and `tokenizer_config.json` (from a safetensors folder: those that it has). It appears whole or not at
 /// all: everything is written beside it and moved at the end. Memory stays bounded: large tensors pass in pieces.
 ///
 /// ```no_run
@@ -184,7 +186,7 @@ impl fmt::Display for ImportReport {
 ///
 /// # Errors
 ///
-/// When the checkpoint is broken or not supported, `out` is there and not empty, writing fails, or the progress callback
+/// When the checkpoint is broken or not supported, an early exit is not inside it, `out` is there and not empty, writing fails, or the progress callback
 /// ends the import.
 pub fn import(checkpoint: &Path, out: &Path, options: &ImportOptions) -> Result<ImportReport> {
     refuse_occupied(out)?;
@@ -259,17 +261,25 @@ fn write_graph(checkpoint: &Checkpoint, folder: &Path, options: &ImportOptions) 
     };
     let data = DataFile::create(folder, &format!("{GRAPH}.data"))?;
     let mut builder = GraphBuilder::new(checkpoint.architecture(), data);
-    let extent = Extent { float: options.weights == Weights::F32, hidden_states: options.hidden_states };
-    let notes = graph::build(&mut builder, source, &hyper.decoder(), extent, &mut written)
+    let extent = Extent {
+        float: options.weights == Weights::F32,
+        hidden_states: options.hidden_states,
+        early_exits: options.early_exits.clone(),
+    };
+    let notes = graph::build(&mut builder, source, &hyper.decoder(), &extent, &mut written)
         .map_err(|error| error.at(checkpoint.path().display()))?;
     let bytes = builder.data_len();
-    let Built { portable: model, onnx_runtime, apart } = builder.finish()?;
+    let Built { whole: Variants { portable: model, onnx_runtime }, apart } = builder.finish()?;
     save(&model, &folder.join(GRAPH))?;
     if let Some(token) = onnx_runtime {
         save(&token, &folder.join(TOKEN_GRAPH))?;
     }
-    if let Some(head) = apart {
-        save(&head, &folder.join(HEAD_GRAPH))?;
+    for (name, Variants { portable, onnx_runtime }) in apart {
+        save(&portable, &folder.join(format!("{name}.onnx")))?;
+        // Layers are contrasted by their exact logits; what only drafts may be rounded.
+        if let Some(token) = onnx_runtime.filter(|_| name != HEAD_GRAPH) {
+            save(&token, &folder.join(format!("{name}_{TOKEN_GRAPH}")))?;
+        }
     }
     let keeps = options.weights == Weights::Keep;
     if let Some(prompt) = keeps.then(|| prompt_graph(model)).flatten() {

@@ -38,6 +38,8 @@ pub struct Description {
     pub vocab_size: usize,
     /// Largest number of positions, when config.json says.
     pub max_positions: Option<usize>,
+    /// After how many layers the model can end early, to draft for itself (`assistant_early_exit`).
+    pub early_exits: Vec<usize>,
     /// Bytes of cache per token of one row.
     pub cache_bytes_per_token: usize,
     /// A line for standard error about the choice of the engine.
@@ -80,6 +82,7 @@ impl Description {
             head_dim: first.map(|s| s.head_dim),
             vocab_size: signature.vocab_size,
             max_positions,
+            early_exits: Vec::new(),
             cache_bytes_per_token: signature.cache_bytes_per_token(),
             engine_hint,
         }

@@ -7,6 +7,7 @@
 pub mod cache;
 pub mod description;
 pub mod engine;
+mod exits;
 pub mod folder;
 pub mod graph;
 mod head;

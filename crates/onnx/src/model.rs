@@ -13,6 +13,7 @@ use crate::cache::runner::Runner;
 use crate::cache::session::CachedSession;
 use crate::description::Description;
 use crate::engine::choose::{Chosen, EngineChoice, choose};
+use crate::exits::Exits;
 use crate::folder;
 use crate::graph::{CacheMode, read};
 use crate::head::Head;
@@ -34,6 +35,7 @@ pub struct OnnxModel {
     runner: Runner,
     description: Arc<Description>,
     head: Arc<Head>,
+    exits: Arc<Exits>,
 }
 
 impl OnnxModel {
@@ -63,10 +65,12 @@ impl OnnxModel {
         }
         let Chosen { engine, hint } = choose(options.engine, &graph, &signature, threads)?;
         let max_positions = facts.max_positions;
-        let description = Description::new(&graph, &signature, &*engine, threads, max_positions, hint);
+        let exits = Exits::beside(&graph, engine.name(), threads);
+        let mut description = Description::new(&graph, &signature, &*engine, threads, max_positions, hint);
+        description.early_exits = exits.layers();
         let runner = Runner { engine, signature: Arc::new(signature), max_positions };
         let head = Arc::new(Head::beside(&graph, threads));
-        Ok(OnnxModel { runner, description: Arc::new(description), head })
+        Ok(OnnxModel { runner, description: Arc::new(description), head, exits: Arc::new(exits) })
     }
 
     pub(crate) fn runner(&self) -> &Runner {
@@ -96,6 +100,10 @@ impl Model for OnnxModel {
 
     fn head(&self, states: &[f32], logits: &mut Vec<f32>) -> Result<()> {
         self.head.apply(&self.runner, states, logits)
+    }
+
+    fn early_exit(&self, layers: usize) -> Result<Arc<dyn Model>> {
+        self.exits.open(layers, self.vocab_size())
     }
 
     fn open(&self, options: &SessionOptions) -> Result<Box<dyn Session>> {

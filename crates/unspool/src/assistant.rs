@@ -103,6 +103,10 @@ fn about_assistants(call: &GenerationConfig) -> Result<GenerationConfig> {
 
 /// The first field of the call that is about an assistant, where there is none.
 pub(crate) fn without_effect(call: &GenerationConfig) -> Option<&'static Field> {
+    // The first layers of the model are an assistant too.
+    if call.value("assistant_early_exit").is_some_and(|layers| !layers.is_null()) {
+        return None;
+    }
     let only_with_assistants = |field: &&Field| {
         field.group == Group::Assisted && field.name.contains("assistant") || field.name == "target_lookbehind"
     };

@@ -68,7 +68,7 @@ pub use unspool_core::stop::{self, FinishReason};
 pub use unspool_core::stream::{self, Flow, TokenEvent, TokenSink};
 pub use unspool_core::{
     DraftCounts, Error, ErrorKind, Keep, Logits, Model, Own, Peers, PromptOutput, Result, Row, RowInput, Sequence,
-    Session, Settings, StepStates, Timing, TokenId, check_ids, processor,
+    Session, SessionOptions, Settings, StepStates, Timing, TokenId, check_ids, processor,
 };
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
 pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};

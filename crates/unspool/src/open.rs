@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use unspool_core::{Error, Result};
-use unspool_import::Weights;
+use unspool_import::{ImportOptions, Weights};
 use unspool_onnx::EngineChoice;
 
 use crate::cache::{cache_folder, import_once};
@@ -22,6 +22,8 @@ pub struct OpenOptions {
     pub weights: Weights,
     /// Whether the graph of an imported checkpoint gives hidden states.
     pub hidden_states: bool,
+    /// After how many layers the import of a checkpoint can end early, to draft for itself (`assistant_early_exit`).
+    pub early_exits: Vec<usize>,
     /// Where imported checkpoints are kept; [`cache_folder`] by default.
     pub cache: Option<PathBuf>,
 }
@@ -49,7 +51,13 @@ pub fn model_folder(path: &Path, options: &OpenOptions, tell: &mut dyn FnMut(&st
                 Some(cache) => cache.clone(),
                 None => cache_folder()?,
             };
-            import_once(&checkpoint, options.weights, options.hidden_states, &cache, tell)
+            let import = ImportOptions {
+                weights: options.weights,
+                hidden_states: options.hidden_states,
+                early_exits: options.early_exits.clone(),
+                progress: None,
+            };
+            import_once(&checkpoint, &import, &cache, tell)
         }
     }
 }

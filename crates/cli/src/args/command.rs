@@ -201,6 +201,13 @@ fn import() -> Command {
             .long("hidden-states")
             .action(ArgAction::SetTrue)
             .help("Write a graph that gives hidden states too: for embed, contrastive search and DoLa"),
+        Arg::new("early_exit")
+            .long("early-exit")
+            .value_name("LAYERS")
+            .value_parser(value_parser!(usize))
+            .value_delimiter(',')
+            .action(ArgAction::Append)
+            .help("Write the model's first LAYERS as a model that drafts for the whole: for --assistant-early-exit"),
     ])
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use unspool::{EngineChoice, OpenOptions, Weights};
+use unspool::{EngineChoice, GenerationConfig, OpenOptions, Weights};
 
 use crate::failure::Failure;
 use crate::fetch::choice::Kind;
@@ -85,6 +85,13 @@ impl From<WeightsArg> for Weights {
     }
 }
 
+/// The early exits that a checkpoint must be imported with.
+pub fn early_exits(config: &GenerationConfig) -> Vec<usize> {
+    let exit = config.int("assistant_early_exit").and_then(|layers| usize::try_from(layers).ok());
+    // What is no number of layers is refused with the other settings.
+    exit.filter(|layers| *layers > 0).into_iter().collect()
+}
+
 impl RunArgs {
     /// The options to open a model with.
     pub fn options(&self) -> OpenOptions {
@@ -107,6 +114,11 @@ impl ModelArgs {
     /// The options to open the model with.
     pub fn options(&self) -> OpenOptions {
         OpenOptions { dtype: self.dtype.clone(), ..self.run.options() }
+    }
+
+    /// The options to open the model with, for what `config` asks of it.
+    pub fn options_for(&self, config: &GenerationConfig) -> OpenOptions {
+        OpenOptions { early_exits: early_exits(config), ..self.options() }
     }
 
     /// Where the model is on this machine; a Hub id is fetched.

@@ -33,7 +33,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
     let mut call = Call { config, seed: matches.get_one::<u64>("seed").copied(), ..Call::new() };
     call.always_draft = assistant::always(matches);
-    let pipeline = assistant::join(notice::open(&model.path()?, &model.options())?, matches, &model)?;
+    let pipeline = assistant::join(notice::open(&model.path()?, &model.options_for(&call.config))?, matches, &model)?;
     pipeline.chat_template()?;
     let fields = pipeline.resolve(&call);
     let unbounded = |name: &str| fields.source(name).is_none_or(|source| source.as_str() == "default");

@@ -6,7 +6,7 @@ use unspool::{Call, GenerationConfig, Message, OpenOptions, Prompt, Timing, cach
 
 use super::notice;
 use crate::args::fields;
-use crate::args::model::RunArgs;
+use crate::args::model::{RunArgs, early_exits};
 use crate::failure::Failure;
 use crate::fetch;
 use crate::interrupt::{self, Mode};
@@ -26,7 +26,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
     let cache = cache_folder()?;
     let model = fetch::demo::fetch(&cache)?;
-    let pipeline = notice::open(&model, &OpenOptions { cache: Some(cache), ..run.options() })?;
+    let pipeline =
+        notice::open(&model, &OpenOptions { cache: Some(cache), early_exits: early_exits(&config), ..run.options() })?;
     notice::say(&format!("> {question}"));
     let _listening = interrupt::listen(Mode::SecondEnds);
     let mut sink = Ordered::default();

@@ -68,7 +68,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     };
 
     let path = model.path()?;
-    let pipeline = assistant::join(notice::open(&path, &model.options())?, matches, &model)?;
+    let pipeline = assistant::join(notice::open(&path, &model.options_for(&call.config))?, matches, &model)?;
     let (settings, warnings) = pipeline.settings(&call)?;
     let ids = prompts.iter().map(|(place, prompt)| {
         let ids = pipeline.encode(prompt).and_then(|ids| pipeline.check(ids, &settings));

@@ -36,7 +36,12 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let report = unspool::import(
         &checkpoint,
         &out,
-        &ImportOptions { weights, hidden_states: matches.get_flag("hidden_states"), progress: Some(Box::new(stop)) },
+        &ImportOptions {
+            weights,
+            hidden_states: matches.get_flag("hidden_states"),
+            early_exits: matches.get_many::<usize>("early_exit").into_iter().flatten().copied().collect(),
+            progress: Some(Box::new(stop)),
+        },
     );
     if interrupt::pressed() {
         return Err(Failure::Interrupted);

@@ -24,7 +24,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let model = ModelArgs::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;
     let config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
     let call = Call { config, ..Call::new() }.for_texts();
-    let pipeline = notice::open(&model.path()?, &model.options())?;
+    let pipeline = notice::open(&model.path()?, &model.options_for(&call.config))?;
     pipeline.settings(&call)?;
     let description = pipeline.description().ok_or_else(|| Error::engine("the model has no description"))?;
     let positions = description.max_positions.and_then(|positions| u64::try_from(positions).ok());
@@ -94,6 +94,8 @@ impl Told<'_> {
             text.push_str(&format!("\n{title}\n{}", two_columns(&rows)));
         }
         let row = |name: &str, value: String| (name.to_string(), value);
+        let exits = of.early_exits.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        let exits = if exits.is_empty() { "none".to_string() } else { format!("after {exits} layers") };
         text.push_str("\nModel\n");
         text.push_str(&two_columns(&[
             row("cache mode", format!("{}, because {}", word(&of.cache_mode), of.cache_reason)),
@@ -102,6 +104,7 @@ impl Told<'_> {
             row("head size", or_unknown(of.head_dim)),
             row("vocabulary", of.vocab_size.to_string()),
             row("maximum positions", or_unknown(of.max_positions)),
+            row("early exits", exits),
             row(
                 "cache memory",
                 format!(

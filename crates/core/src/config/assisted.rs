@@ -39,6 +39,8 @@ impl Schedule {
 pub struct AssistedSettings {
     /// Tokens drafted from the row itself; `None` is no prompt lookup.
     pub prompt_lookup_num_tokens: Option<usize>,
+    /// First layers of the model itself that draft; `None` is no early exit.
+    pub assistant_early_exit: Option<usize>,
     /// Longest run of tokens looked up.
     pub max_matching_ngram_size: usize,
     /// Tokens that an assistant drafts at a time.
@@ -59,6 +61,7 @@ impl Default for AssistedSettings {
     fn default() -> Self {
         AssistedSettings {
             prompt_lookup_num_tokens: None,
+            assistant_early_exit: None,
             max_matching_ngram_size: MATCHING_NGRAM,
             num_assistant_tokens: 20,
             num_assistant_tokens_schedule: Schedule::Constant,
@@ -89,6 +92,16 @@ impl AssistedSettings {
                 ),
             ));
         }
+        let early_exit = count(fields, "assistant_early_exit", 1)?;
+        if lookup.is_some() && early_exit.is_some() {
+            return Err(fields.locate(
+                "assistant_early_exit",
+                Error::invalid_config(
+                    "assistant_early_exit and prompt_lookup_num_tokens are both set, and one of them drafts; leave the other \
+                     out",
+                ),
+            ));
+        }
         let ngram = match lookup {
             Some(_) => count(fields, "max_matching_ngram_size", 1)?.unwrap_or(MATCHING_NGRAM),
             None => MATCHING_NGRAM,
@@ -102,6 +115,7 @@ impl AssistedSettings {
         let threshold = fields.float("assistant_confidence_threshold").unwrap_or(0.0);
         Ok(AssistedSettings {
             prompt_lookup_num_tokens: lookup,
+            assistant_early_exit: early_exit,
             max_matching_ngram_size: ngram,
             num_assistant_tokens: count(fields, "num_assistant_tokens", 0)?.unwrap_or(defaults.num_assistant_tokens),
             num_assistant_tokens_schedule: schedule,

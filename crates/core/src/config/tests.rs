@@ -199,7 +199,7 @@ fn a_misspelt_setting_of_the_call_is_refused_and_one_of_the_model_file_is_kept()
 
 #[test]
 fn what_is_not_built_is_refused_by_name() {
-    let cases = [("use_mtp", json!(true)), ("assistant_early_exit", json!(2)), ("output_attentions", json!(true))];
+    let cases = [("use_mtp", json!(true)), ("output_attentions", json!(true))];
     for (name, value) in cases {
         for in_model in [false, true] {
             let base = json!({"do_sample": true, "eos_token_id": 1});

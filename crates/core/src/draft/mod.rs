@@ -2,6 +2,7 @@
 
 mod align;
 pub mod assistant;
+mod choice;
 mod confidence;
 pub mod contract;
 mod drafter;
@@ -13,4 +14,5 @@ pub use contract::{Ask, Assist, Draft, Drafted, Start, StartRow};
 pub use prompt_lookup::PromptLookup;
 pub use translated::{TranslatedAssistant, Translation};
 
+pub(crate) use choice::from_settings;
 pub(crate) use contract::Candidate;

@@ -30,12 +30,14 @@ pub struct Decoder {
 }
 
 /// What is written of a decoder.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Every tensor dequantised.
     pub float: bool,
     /// The hidden states among the outputs, and the output matrix as a graph of its own.
     pub hidden_states: bool,
+    /// Numbers of first layers that are models of their own too.
+    pub early_exits: Vec<usize>,
 }
 
 /// Rotary positions.

@@ -9,6 +9,7 @@ use unspool_core::{Error, Result};
 
 use super::contract::{Decoder, Extent};
 use super::embedding::{look_up_floats, look_up_nibbles};
+use super::output;
 use super::projection::{Matrices, Products, Stored, WeightNote};
 use super::rope::rope_tables;
 use crate::onnx::proto::DataType;
@@ -16,13 +17,12 @@ use crate::onnx::{Attribute, Dim, GraphBuilder};
 use crate::weights::{Form, Source, store_rows};
 
 const EMBEDDINGS: &str = "model.embed_tokens.weight";
-const HEAD: &str = "lm_head.weight";
 /// Positions above this are no whole numbers in f32.
 const MAX_POSITIONS: usize = 1 << 24;
 /// Positions whose tables are in memory at once.
 const ROTARY_CHUNK: usize = 1 << 14;
-const BATCH: Dim = Dim::Named("batch_size");
-const TOTAL: Dim = Dim::Named("total_sequence_length");
+pub(super) const BATCH: Dim = Dim::Named("batch_size");
+pub(super) const TOTAL: Dim = Dim::Named("total_sequence_length");
 
 /// Writes the decoder into `graph` and returns how each tensor was written.
 ///
@@ -35,34 +35,44 @@ const TOTAL: Dim = Dim::Named("total_sequence_length");
 /// after each layer but the last, and the last one's after the final norm, of every position. The output matrix alone,
 /// `hidden_states [1, sequence_length, hidden]` to `logits`, is then a graph of its own over the same constants.
 ///
+/// Each layer count in `extent.early_exits` makes a graph of its own over the same constants: the model that ends after its
+/// first layers, with their caches alone.
+///
 /// `extent.float` dequantises every tensor. `written` is called with each finished tensor's name; its error ends the work.
 ///
 /// # Errors
 ///
-/// When a tensor is missing or has another shape than `decoder` says, or writing fails.
+/// When a tensor is missing or has another shape than `decoder` says, an exit is not inside the model, or writing fails.
 pub fn build(
     graph: &mut GraphBuilder,
     source: &dyn Source,
     decoder: &Decoder,
-    extent: Extent,
+    extent: &Extent,
     written: &mut dyn FnMut(&str) -> Result<()>,
 ) -> Result<Vec<WeightNote>> {
     let matrices = Matrices { source, float: extent.float, notes: Vec::new(), written };
     let (products, shared) = (Products::default(), Shared::default());
     let mut writer = Writer { graph, decoder, matrices, products, shared, hidden_states: extent.hidden_states };
+    let mut exits = output::exits(&extent.early_exits, decoder.layers)?;
     writer.inputs()?;
-    let (mut hidden, head) = writer.embeddings()?;
+    let (mut hidden, table) = writer.embeddings()?;
     let mut branch = None;
     for layer in 0..decoder.layers {
         (hidden, branch) = writer.layer(layer, &hidden, branch)?;
+        for exit in exits.iter_mut().filter(|exit| exit.layers == layer + 1) {
+            (exit.hidden, exit.branch) = (hidden.clone(), branch.clone());
+        }
     }
-    writer.logits(&hidden, branch, head)?;
+    let end = writer.logits(&hidden, branch, table)?;
+    for exit in exits {
+        writer.exit(exit, &end)?;
+    }
     Ok(writer.matrices.notes)
 }
 
-/// What the output with hidden state `state` is called.
-fn hidden_state(state: usize) -> String {
-    format!("hidden_states.{state}")
+/// The shape of one part of a layer's cache.
+pub(super) fn cache(decoder: &Decoder, length: Dim) -> [Dim; 4] {
+    [BATCH, Dim::Fixed(decoder.kv_heads), length, Dim::Fixed(decoder.head_dim)]
 }
 
 /// Values that every layer reads.
@@ -77,14 +87,14 @@ struct Shared {
     by_row: HashMap<usize, String>,
 }
 
-struct Writer<'a, 's> {
-    graph: &'a mut GraphBuilder,
-    decoder: &'a Decoder,
-    matrices: Matrices<'s>,
-    products: Products,
+pub(super) struct Writer<'a, 's> {
+    pub(super) graph: &'a mut GraphBuilder,
+    pub(super) decoder: &'a Decoder,
+    pub(super) matrices: Matrices<'s>,
+    pub(super) products: Products,
     shared: Shared,
     /// Whether hidden states are among the outputs.
-    hidden_states: bool,
+    pub(super) hidden_states: bool,
 }
 
 impl Writer<'_, '_> {
@@ -94,26 +104,15 @@ impl Writer<'_, '_> {
         let sequence = Dim::Named("sequence_length");
         graph.input("input_ids", DataType::Int64, &[BATCH, sequence.clone()]);
         let mask = graph.input("attention_mask", DataType::Int64, &[BATCH, TOTAL]);
-        let cache = |length| [BATCH, Dim::Fixed(decoder.kv_heads), length, Dim::Fixed(decoder.head_dim)];
         for layer in 0..decoder.layers {
             for part in ["key", "value"] {
                 let past = format!("past_key_values.{layer}.{part}");
-                graph.input(&past, DataType::Float, &cache(Dim::Named("past_sequence_length")));
+                graph.input(&past, DataType::Float, &cache(decoder, Dim::Named("past_sequence_length")));
             }
         }
         let keep = graph.input("logits_to_keep", DataType::Int64, &[Dim::Fixed(1)]);
-        let logits = [BATCH, Dim::Named("kept_sequence_length"), Dim::Fixed(decoder.vocab)];
-        graph.output("logits", DataType::Float, &logits);
-        for layer in 0..decoder.layers {
-            for part in ["key", "value"] {
-                graph.output(&format!("present.{layer}.{part}"), DataType::Float, &cache(TOTAL));
-            }
-        }
-        let states = if self.hidden_states { decoder.layers + 1 } else { 0 };
-        for state in 0..states {
-            let dims = [BATCH, sequence.clone(), Dim::Fixed(decoder.hidden)];
-            graph.output(&hidden_state(state), DataType::Float, &dims);
-        }
+        self.outputs(sequence);
+        let graph = &mut *self.graph;
 
         let (one, first) = (graph.ints(&[1]), graph.int_scalar(1));
         let to_int32 = [("to", Attribute::Int(DataType::Int32 as i64))];
@@ -185,8 +184,8 @@ impl Writer<'_, '_> {
         let (hidden, intermediate) = (self.decoder.hidden, self.decoder.intermediate);
         let attention_width = self.width(self.decoder.heads)?;
 
-        let (normed, residual) =
-            self.norm(&name("input_layernorm"), &tensor("input_layernorm.weight"), residual, branch, true)?;
+        let weight = self.vector(&tensor("input_layernorm.weight"), hidden)?;
+        let (normed, residual) = self.norm(&name("input_layernorm"), &weight, residual, branch, true);
         if self.hidden_states {
             self.hidden_state(layer, &residual);
         }
@@ -208,13 +207,8 @@ impl Writer<'_, '_> {
             attended = self.add_bias(&name("attn/o_proj/bias"), &attended, &bias)?;
         }
 
-        let (normed, residual) = self.norm(
-            &name("post_attention_layernorm"),
-            &tensor("post_attention_layernorm.weight"),
-            &residual,
-            Some(attended),
-            true,
-        )?;
+        let weight = self.vector(&tensor("post_attention_layernorm.weight"), hidden)?;
+        let (normed, residual) = self.norm(&name("post_attention_layernorm"), &weight, &residual, Some(attended), true);
         let parts = [(tensor("mlp.gate_proj.weight"), intermediate), (tensor("mlp.up_proj.weight"), intermediate)];
         let joined = tensor("mlp.gate_up_proj.weight");
         let stored = self.matrices.store_joined(self.graph, &joined, &parts, hidden)?;
@@ -325,69 +319,24 @@ impl Writer<'_, '_> {
         Ok(output)
     }
 
-    /// The last norm and the output matrix.
-    fn logits(&mut self, hidden: &str, branch: Option<String>, head: Option<Stored>) -> Result<()> {
-        let (mut normed, _) = self.norm("/model/norm", "model.norm.weight", hidden, branch, false)?;
-        if self.hidden_states {
-            let rows = self.hidden_state(self.decoder.layers, &normed);
-            let kept = self.keep_last("/model/norm/kept", &rows);
-            normed = self.flat("/model/norm/flat", &kept, self.decoder.hidden);
-            self.products.ends_prompt = true;
-        }
-        let stored = match head {
-            Some(stored) => stored,
-            None => {
-                let form = self.matrices.form(HEAD, self.decoder.vocab, self.decoder.hidden)?;
-                self.matrices.store(self.graph, HEAD, &[(HEAD.to_owned(), form)])?
-            }
-        };
-        let product = self.multiply_one("/lm_head", &normed, &stored)?;
-        let shape = self.row_shape(self.decoder.vocab);
-        self.graph.node("", "/logits", "Reshape", &[&product, &shape], &["logits"], &[]);
-        if self.hidden_states {
-            self.head_alone(&stored)?;
-        }
-        Ok(())
-    }
-
-    /// Makes flat states the output that holds hidden state `state`, and returns its name.
-    fn hidden_state(&mut self, state: usize, flat: &str) -> String {
-        let (name, shape) = (hidden_state(state), self.row_shape(self.decoder.hidden));
-        self.graph.node("", &format!("/{name}/Reshape"), "Reshape", &[flat, &shape], &[&name], &[]);
-        name
-    }
-
-    /// The output matrix as a graph of its own, for the hidden states of earlier layers.
-    fn head_alone(&mut self, stored: &Stored) -> Result<()> {
-        let (hidden, vocab) = (self.decoder.hidden, self.decoder.vocab);
-        let flat = self.flat("/head/flat", "hidden_states", hidden);
-        let product = self.multiply_one("/head/lm_head", &flat, stored)?;
-        let shape = self.graph.ints(&[1, -1, vocab as i64]);
-        let logits = self.graph.op("/head/logits", "Reshape", &[&product, &shape], &[]);
-        let dims = |width| [Dim::Fixed(1), Dim::Named("sequence_length"), Dim::Fixed(width)];
-        self.graph.apart(("hidden_states", &dims(hidden)), (&logits, "logits", &dims(vocab)));
-        Ok(())
-    }
-
     /// The root-mean-square norm of `residual + branch`, and that sum (when `keep_sum`).
-    fn norm(
+    pub(super) fn norm(
         &mut self,
         name: &str,
-        tensor: &str,
+        weight: &str,
         residual: &str,
         branch: Option<String>,
         keep_sum: bool,
-    ) -> Result<(String, String)> {
-        let weight = self.vector(tensor, self.decoder.hidden)?;
+    ) -> (String, String) {
         let epsilon = ("epsilon", Attribute::Float(self.decoder.norm_epsilon));
         let Some(branch) = branch else {
-            return Ok((self.simple_norm(name, residual, &weight), residual.to_owned()));
+            return (self.simple_norm(name, residual, weight), residual.to_owned());
         };
         let (normed, sum) = (format!("{name}/output_0"), format!("{name}/output_3"));
         let outputs: &[&str] = if keep_sum { &[&normed, "", "", &sum] } else { &[&normed] };
-        let inputs = [residual, branch.as_str(), &weight];
+        let inputs = [residual, branch.as_str(), weight];
         self.graph.node("com.microsoft", name, "SkipSimplifiedLayerNormalization", &inputs, outputs, &[epsilon]);
-        Ok((normed, sum))
+        (normed, sum)
     }
 
     fn simple_norm(&mut self, name: &str, input: &str, weight: &str) -> String {
@@ -407,7 +356,7 @@ impl Writer<'_, '_> {
     }
 
     /// The shape `[batch_size, -1, width]`.
-    fn row_shape(&mut self, width: usize) -> String {
+    pub(super) fn row_shape(&mut self, width: usize) -> String {
         if let Some(known) = self.shared.by_row.get(&width) {
             return known.clone();
         }
@@ -420,19 +369,19 @@ impl Writer<'_, '_> {
     }
 
     /// Flat states as `[batch_size, sequence_length, width]`.
-    fn apart(&mut self, name: &str, input: &str, width: usize) -> String {
+    pub(super) fn apart(&mut self, name: &str, input: &str, width: usize) -> String {
         let shape = self.row_shape(width);
         self.graph.op(name, "Reshape", &[input, &shape], &[])
     }
 
     /// States as `[positions, width]`.
-    fn flat(&mut self, name: &str, input: &str, width: usize) -> String {
+    pub(super) fn flat(&mut self, name: &str, input: &str, width: usize) -> String {
         let shape = self.graph.ints(&[-1, width as i64]);
         self.graph.op(name, "Reshape", &[input, &shape], &[])
     }
 
     /// Of `[batch_size, sequence_length, width]`, the positions whose logits are asked for.
-    fn keep_last(&mut self, name: &str, input: &str) -> String {
+    pub(super) fn keep_last(&mut self, name: &str, input: &str) -> String {
         let (end, axis) = (self.graph.ints(&[i64::MAX]), self.graph.ints(&[1]));
         self.graph.op(name, "Slice", &[input, &self.shared.first_kept, &end, &axis], &[])
     }
@@ -441,7 +390,7 @@ impl Writer<'_, '_> {
         stored.first().map_or_else(|| Ok(String::new()), |stored| self.multiply_one(name, input, stored))
     }
 
-    fn multiply_one(&mut self, name: &str, input: &str, stored: &Stored) -> Result<String> {
+    pub(super) fn multiply_one(&mut self, name: &str, input: &str, stored: &Stored) -> Result<String> {
         self.products.multiply(self.graph, name, input, stored)
     }
 
@@ -467,7 +416,7 @@ impl Writer<'_, '_> {
         Ok(self.graph.op(name, "Add", &[input, &constant], &[]))
     }
 
-    fn vector(&mut self, tensor: &str, width: usize) -> Result<String> {
+    pub(super) fn vector(&mut self, tensor: &str, width: usize) -> Result<String> {
         self.check_vector(tensor, width)?;
         let name = store_rows(self.graph, self.matrices.source, tensor, tensor, &[width])?;
         self.matrices.note(tensor, Form::Float)?;

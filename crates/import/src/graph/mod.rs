@@ -3,6 +3,7 @@
 mod contract;
 mod decoder;
 mod embedding;
+mod output;
 mod projection;
 mod rope;
 #[cfg(test)]
@@ -10,5 +11,6 @@ pub(crate) mod tests;
 
 pub use contract::{Decoder, Extent, Rope, RopeScaling};
 pub use decoder::build;
+pub use output::HEAD_GRAPH;
 pub use projection::{Stored, WeightNote};
 pub use rope::rope_tables;

@@ -7,7 +7,7 @@ use unspool_core::{Error, Result};
 
 use super::*;
 use crate::onnx::proto::{ModelProto, NodeProto, TensorProto};
-use crate::onnx::{Built, DataFile, GraphBuilder};
+use crate::onnx::{DataFile, GraphBuilder, Variants};
 use crate::weights::{BlockRows, Form, Matrix, MatrixKind, Requantised, Source};
 
 /// A checkpoint in memory.
@@ -145,9 +145,9 @@ fn write(
     folder: &Path,
 ) -> Result<(ModelProto, ModelProto, Vec<WeightNote>)> {
     let mut graph = GraphBuilder::new("decoder", DataFile::create(folder, "model.onnx.data")?);
-    let extent = Extent { float, hidden_states: false };
-    let notes = build(&mut graph, source, decoder, extent, &mut |_| Ok(()))?;
-    let Built { portable, onnx_runtime: special, .. } = graph.finish()?;
+    let extent = Extent { float, ..Extent::default() };
+    let notes = build(&mut graph, source, decoder, &extent, &mut |_| Ok(()))?;
+    let Variants { portable, onnx_runtime: special } = graph.finish()?.whole;
     let saved = |model: &ModelProto, name: &str| {
         let bytes = model.encode_to_vec();
         std::fs::write(folder.join(name), &bytes).unwrap();

@@ -49,11 +49,15 @@ fn safetensors_folder(folder: &Path) -> PathBuf {
 }
 
 fn gguf_file(folder: &Path) -> PathBuf {
+    gguf_file_of(folder, 1)
+}
+
+fn gguf_file_of(folder: &Path, layers: u32) -> PathBuf {
     let tokens: Vec<u8> = (0..10).flat_map(|id| text(&char::from(b'a' + id).to_string())).collect();
     let array = |kind: u32, count: u64, bytes: &[u8]| [&kind.to_le_bytes()[..], &count.to_le_bytes(), bytes].concat();
     let mut sample = Sample::default()
         .str("general.architecture", "qwen2")
-        .u32("qwen2.block_count", 1)
+        .u32("qwen2.block_count", layers)
         .u32("qwen2.embedding_length", 32)
         .u32("qwen2.feed_forward_length", 64)
         .u32("qwen2.attention.head_count", 4)
@@ -70,7 +74,9 @@ fn gguf_file(folder: &Path) -> PathBuf {
         .u32("tokenizer.ggml.bos_token_id", 1)
         .u32("tokenizer.ggml.eos_token_id", 2)
         .u32("tokenizer.ggml.eot_token_id", 3);
-    for (_, name, shape) in TENSORS {
+    let more = (1..layers).flat_map(|layer| TENSORS[2..].iter().map(move |tensor| (layer, tensor)));
+    for (layer, (_, name, shape)) in TENSORS.iter().map(|tensor| (0, tensor)).chain(more) {
+        let name = &name.replace("blk.0", &format!("blk.{layer}"));
         let dims: Vec<u64> = shape.iter().rev().map(|&dim| dim as u64).collect();
         sample = match shape {
             [rows, cols] => {
@@ -180,6 +186,55 @@ fn hidden_states_are_written_when_asked_for() {
     assert!(
         products.clone().count() == 1 && products.flat_map(|node| &node.attribute).all(|a| a.name != "accuracy_level")
     );
+}
+
+#[test]
+fn early_exits_are_written_when_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = gguf_file_of(folder.path(), 3);
+    let out = folder.path().join("out");
+    import(&checkpoint, &out, &ImportOptions { early_exits: vec![2, 1, 2], ..ImportOptions::default() }).unwrap();
+    let onnx = out.join("onnx");
+    let files = ["exit_1.onnx", "exit_1_token.onnx", "exit_2.onnx", "exit_2_token.onnx"];
+    let written: Vec<String> = names(&onnx).into_iter().filter(|name| name.starts_with("exit")).collect();
+    assert_eq!(written, files);
+    let graph = |name: &str| ModelProto::decode(&fs::read(onnx.join(name)).unwrap()[..]).unwrap().graph.unwrap();
+    for (name, layers) in files.into_iter().zip([1, 1, 2, 2]) {
+        let graph = graph(name);
+        let names = |values: &[crate::onnx::proto::ValueInfoProto]| -> Vec<String> {
+            values.iter().map(|value| value.name.clone()).collect()
+        };
+        let parts = |what: &str| -> Vec<String> {
+            (0..layers).flat_map(|layer| ["key", "value"].map(|part| format!("{what}.{layer}.{part}"))).collect()
+        };
+        let inputs = names(&graph.input);
+        assert_eq!(
+            inputs,
+            [
+                &["input_ids", "attention_mask"].map(str::to_owned)[..],
+                &parts("past_key_values"),
+                &["logits_to_keep".to_owned()]
+            ]
+            .concat(),
+            "{name}"
+        );
+        assert_eq!(names(&graph.output), [&["logits".to_owned()][..], &parts("present")].concat(), "{name}");
+        let above = format!("layers.{layers}/");
+        assert!(graph.node.iter().all(|node| !node.name.contains(&above)), "{name}: a layer above the exit");
+        assert!(
+            graph.initializer.iter().all(|constant| !constant.name.contains(&format!("layers.{layers}."))),
+            "{name}"
+        );
+    }
+    for wrong in [0, 3, 9] {
+        let options = ImportOptions { early_exits: vec![wrong], ..ImportOptions::default() };
+        let error = import(&checkpoint, &folder.path().join("none"), &options).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("an early exit after {wrong} layers; the model has 3, so expected 1 to 2")),
+            "{error}"
+        );
+        assert!(!folder.path().join("none").exists());
+    }
 }
 
 #[test]

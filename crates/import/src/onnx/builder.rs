@@ -54,34 +54,55 @@ pub struct GraphBuilder {
     variant: Option<Variant>,
     data: DataFile,
     constants: BTreeSet<String>,
-    apart: Option<Apart>,
+    apart: Vec<Apart>,
 }
 
-/// A graph of its own over the same constants: one input, one output.
+/// A graph of its own over the same constants.
 #[derive(Debug)]
 struct Apart {
-    input: ValueInfoProto,
-    /// The value that becomes the output.
+    name: String,
+    /// An input that only this graph has.
+    input: Option<ValueInfoProto>,
+    outputs: Vec<Tap>,
+}
+
+/// A value that a graph of its own returns.
+#[derive(Clone, Debug)]
+pub struct Tap {
     value: String,
     output: ValueInfoProto,
+}
+
+impl Tap {
+    /// The f32 `value` is returned as `output`, with these axes.
+    pub fn new(value: &str, output: &str, dims: &[Dim]) -> Self {
+        Tap { value: value.to_owned(), output: value_info(output, DataType::Float, dims) }
+    }
 }
 
 /// The messages of a finished build.
 #[derive(Clone, Debug)]
 pub struct Built {
+    /// The whole graph.
+    pub whole: Variants,
+    /// The graphs set [`apart`](GraphBuilder::apart), with their names.
+    pub apart: Vec<(String, Variants)>,
+}
+
+/// One graph, for every engine and for one.
+#[derive(Clone, Debug)]
+pub struct Variants {
     /// The graph that runs on every engine.
     pub portable: ModelProto,
     /// The one that uses what only ONNX Runtime has; absent when it is the same.
     pub onnx_runtime: Option<ModelProto>,
-    /// The graph set [`apart`](GraphBuilder::apart).
-    pub apart: Option<ModelProto>,
 }
 
 impl GraphBuilder {
     /// An empty graph whose large constants go to `data`.
     pub fn new(name: &str, data: DataFile) -> Self {
         let graph = GraphProto { name: name.to_owned(), ..GraphProto::default() };
-        GraphBuilder { graph, only: Vec::new(), variant: None, data, constants: BTreeSet::new(), apart: None }
+        GraphBuilder { graph, only: Vec::new(), variant: None, data, constants: BTreeSet::new(), apart: Vec::new() }
     }
 
     /// Runs `add` so that its nodes belong to `variant` alone. The other variant must get nodes with the same outputs.
@@ -103,14 +124,11 @@ impl GraphBuilder {
         self.graph.output.push(value_info(name, dtype, dims));
     }
 
-    /// Declares a graph of its own over the same constants, for every engine: the nodes that lead from `input` (name and
-    /// axes) to the value `output` (its name here, its name there, axes), both f32.
-    pub fn apart(&mut self, input: (&str, &[Dim]), output: (&str, &str, &[Dim])) {
-        self.apart = Some(Apart {
-            input: value_info(input.0, DataType::Float, input.1),
-            value: output.0.to_owned(),
-            output: value_info(output.1, DataType::Float, output.2),
-        });
+    /// Declares a graph of its own over the same constants: the nodes that lead to `outputs`, and the inputs that they need,
+    /// of the whole graph's and `input` (name and axes, f32).
+    pub fn apart(&mut self, name: &str, input: Option<(&str, &[Dim])>, outputs: Vec<Tap>) {
+        let input = input.map(|(name, dims)| value_info(name, DataType::Float, dims));
+        self.apart.push(Apart { name: name.to_owned(), input, outputs });
     }
 
     /// Adds an operator of ONNX's own set with one output, and returns that output's name.
@@ -244,24 +262,44 @@ impl GraphBuilder {
     /// When the disk refuses.
     pub fn finish(self) -> Result<Built> {
         self.data.finish()?;
-        let special = self.only.contains(&Some(Variant::OnnxRuntime));
-        let onnx_runtime = special.then(|| model(variant(&self.graph, &self.only, Variant::OnnxRuntime)));
-        let apart = self.apart.map(|apart| model(set_apart(&self.graph, &self.only, apart)));
-        Ok(Built { portable: model(variant(&self.graph, &self.only, Variant::Portable)), onnx_runtime, apart })
+        let whole = variants(&self.graph, &self.only);
+        let apart = self.apart.into_iter().map(|apart| {
+            let (name, graph) = (apart.name.clone(), apart.of(&self.graph));
+            (name, variants(&graph, &self.only))
+        });
+        Ok(Built { apart: apart.collect(), whole })
     }
 }
 
-/// The nodes that lead to the value that is set apart, with the name it has as an output.
-fn set_apart(graph: &GraphProto, only: &[Option<Variant>], apart: Apart) -> GraphProto {
-    let Apart { input, value, output } = apart;
-    let outputs = vec![ValueInfoProto { name: value.clone(), ..output.clone() }];
-    let whole = GraphProto { input: vec![input], output: outputs, ..graph.clone() };
-    let mut found = variant(&whole, only, Variant::Portable);
-    for name in found.node.iter_mut().flat_map(|node| &mut node.output).filter(|name| **name == value) {
-        name.clone_from(&output.name);
+impl Apart {
+    /// This graph, with all of the whole one's nodes and constants.
+    fn of(self, whole: &GraphProto) -> GraphProto {
+        let mut graph = whole.clone();
+        graph.input.extend(self.input);
+        graph.output.clear();
+        for Tap { value, output } in self.outputs {
+            if value != output.name {
+                let names = graph.node.iter_mut().flat_map(|node| node.output.iter_mut().chain(&mut node.input));
+                for name in names {
+                    // The whole graph's value of this name gives way.
+                    if *name == output.name {
+                        name.insert_str(0, "/whole/");
+                    } else if *name == value {
+                        name.clone_from(&output.name);
+                    }
+                }
+            }
+            graph.output.push(output);
+        }
+        graph
     }
-    found.output = vec![output];
-    found
+}
+
+/// A graph in both variants.
+fn variants(graph: &GraphProto, only: &[Option<Variant>]) -> Variants {
+    let portable = variant(graph, only, Variant::Portable);
+    let onnx_runtime = variant(graph, only, Variant::OnnxRuntime);
+    Variants { onnx_runtime: (onnx_runtime != portable).then(|| model(onnx_runtime)), portable: model(portable) }
 }
 
 fn model(graph: GraphProto) -> ModelProto {
@@ -275,7 +313,7 @@ fn model(graph: GraphProto) -> ModelProto {
     }
 }
 
-/// The nodes of one variant that an output needs, and the constants that those read.
+/// The nodes of one variant that an output needs, and the inputs and constants that those read.
 fn variant(graph: &GraphProto, only: &[Option<Variant>], variant: Variant) -> GraphProto {
     let mut needed: BTreeSet<&str> = graph.output.iter().map(|output| output.name.as_str()).collect();
     let mut nodes = Vec::new();
@@ -288,7 +326,13 @@ fn variant(graph: &GraphProto, only: &[Option<Variant>], variant: Variant) -> Gr
     }
     nodes.reverse();
     let constants = graph.initializer.iter().filter(|constant| needed.contains(constant.name.as_str()));
-    GraphProto { node: nodes, initializer: constants.cloned().collect(), ..graph.clone() }
+    let inputs = graph.input.iter().filter(|input| needed.contains(input.name.as_str()));
+    GraphProto {
+        node: nodes,
+        initializer: constants.cloned().collect(),
+        input: inputs.cloned().collect(),
+        ..graph.clone()
+    }
 }
 
 fn list(values: &[i64]) -> String {

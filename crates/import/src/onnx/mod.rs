@@ -4,5 +4,5 @@ mod builder;
 mod data;
 pub mod proto;
 
-pub use builder::{Attribute, Built, Dim, GraphBuilder, Variant};
+pub use builder::{Attribute, Built, Dim, GraphBuilder, Tap, Variant, Variants};
 pub use data::{DataFile, Region};

@@ -1,11 +1,12 @@
 //! A checkpoint is imported once; later starts open the folder that was written.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use unspool_core::{Error, Result};
-use unspool_import::{ImportOptions, Weights};
+use unspool_import::ImportOptions;
 
 use super::content::{Contents, hex};
 
@@ -16,15 +17,14 @@ const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "-6");
 const READ: [&str; 5] = [".safetensors", ".json", ".jinja", ".model", ".txt"];
 
 /// Imports `checkpoint` (a `.gguf` file, a `.safetensors` file or a folder) into `cache`, unless the same content was
-/// imported with the same `weights` and `hidden_states` before; returns the model folder. `tell` hears one line before and after an import.
+/// imported with the same `options` before; returns the model folder. `tell` hears one line before and after an import.
 ///
 /// # Errors
 ///
 /// When the checkpoint cannot be read or imported, or the cache cannot be written.
 pub fn import_once(
     checkpoint: &Path,
-    weights: Weights,
-    hidden_states: bool,
+    options: &ImportOptions,
     cache: &Path,
     tell: &mut dyn FnMut(&str),
 ) -> Result<PathBuf> {
@@ -37,7 +37,13 @@ pub fn import_once(
         .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
         .take(80)
         .collect();
-    let form = if hidden_states { format!("{}-hidden", weights.name()) } else { weights.name().to_owned() };
+    let mut form = options.weights.name().to_owned();
+    if options.hidden_states {
+        form.push_str("-hidden");
+    }
+    for layers in BTreeSet::from_iter(&options.early_exits) {
+        form.push_str(&format!("-exit{layers}"));
+    }
     let target = cache.join("imports").join(format!("{name}-{form}-{}", key.get(..20).unwrap_or(&key)));
     if ["config.json", "onnx/model.onnx", "onnx/model.onnx.data"].iter().all(|file| target.join(file).is_file()) {
         return Ok(target);
@@ -49,8 +55,7 @@ pub fn import_once(
         })?;
     }
     tell(&format!("Importing {} (once) ...", checkpoint.display()));
-    let options = ImportOptions { weights, hidden_states, ..ImportOptions::default() };
-    match unspool_import::import(checkpoint, &target, &options) {
+    match unspool_import::import(checkpoint, &target, options) {
         Ok(report) => tell(&format!("Imported {report}.")),
         // Another process imported the same content meanwhile.
         Err(_) if target.join("config.json").is_file() => {}

@@ -15,6 +15,7 @@ use super::library;
 use super::raw::{self, Binding, CpuMemory};
 use crate::cache::kv::{KvData, on_data};
 use crate::engine::contract::{CacheCall, Call, Engine, Feed, HiddenCall};
+use crate::exits;
 use crate::folder;
 use crate::graph::{ElementType, Signature, read};
 
@@ -93,9 +94,10 @@ impl OrtEngine {
     }
 }
 
-/// The graphs that importing writes beside `model.onnx` over the same weights, when they are there.
+/// The graphs that importing writes beside `model.onnx` (and beside those of early exits) over the same weights, when they are
+/// there.
 struct Beside {
-    /// In place of `model.onnx`: with operators that only ONNX Runtime has.
+    /// In place of the graph itself: with operators that only ONNX Runtime has.
     token: Option<PathBuf>,
     /// For steps of several tokens: with f32 activations.
     prompt: Option<PathBuf>,
@@ -107,12 +109,15 @@ impl Beside {
     /// When a graph is there and broken, or hostile.
     fn of(path: &Path) -> Result<Self> {
         let mut found = Beside { token: None, prompt: None };
-        if path.file_name().is_none_or(|name| name != "model.onnx") {
-            return Ok(found);
-        }
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let prefix = match &*stem {
+            "model" => String::new(),
+            stem if exits::layers_of(stem).is_some() => format!("{stem}_"),
+            _ => return Ok(found),
+        };
         let facts = folder::config_facts(&folder::root_of(path))?;
         for (name, slot) in [("token.onnx", &mut found.token), ("prompt.onnx", &mut found.prompt)] {
-            let graph = path.with_file_name(name);
+            let graph = path.with_file_name(format!("{prefix}{name}"));
             if graph.is_file() {
                 // Its external data is checked as the graph's own was.
                 read::read(&graph, &facts)?;
