@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{generate, json_lines, model};
+use common::{generate, json_lines, model, unspool};
 use serde_json::Value;
 
 const IDS: &str = "[[160,121,254,161,98,121],[237,130,7,88,283,23],[34,193,73,159,100,275,66,27]]";
@@ -38,6 +38,34 @@ fn an_assistant_gives_the_same_tokens() {
     assert_eq!(tokens(&assisted), tokens(&run(&[])));
     let drafts = &assisted[1]["sequences"][0]["drafts"];
     assert!(drafts["drafted"].as_u64() > Some(0) && drafts["target_runs"].as_u64() <= Some(18), "{drafts}");
+}
+
+#[test]
+fn the_first_layers_draft_for_the_whole_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = format!("{}/model.safetensors", model("llama-deep"));
+    let out = folder.path().join("out").display().to_string();
+    unspool(&["import", &checkpoint, &out, "--early-exit", "2,4"]).fine();
+    let told = unspool(&["inspect", &out]).fine();
+    assert!(told.contains("after 2, 4 layers"), "{told}");
+    let run = |model: &str, extra: &[&str]| {
+        let fixed = ["--ids", "[[1,5,9,14,22],[1,7]]", "--max-new-tokens", "16", "--json", "--always-draft"];
+        unspool(&[&["generate", model, "--engine", "rten"], &fixed[..], extra].concat())
+    };
+    let plain = tokens(&json_lines(&run(&out, &[]).fine()));
+    // A checkpoint is imported with the exit that is asked for.
+    for model in [&out, &checkpoint] {
+        let assisted = json_lines(&run(model, &["--assistant-early-exit", "4"]).fine());
+        assert_eq!(tokens(&assisted), plain);
+        assert!(assisted[0]["sequences"][0]["drafts"]["accepted"].as_u64() > Some(0), "{}", assisted[0]);
+    }
+    assert!(run(&out, &["--assistant-early-exit", "3"]).failed(1).contains("after 2, 4 layers"));
+    assert!(run(&checkpoint, &["--assistant-early-exit", "6"]).failed(1).contains("the model has 6"));
+    assert!(run(&out, &["--assistant-early-exit", "0"]).failed(1).contains("assistant_early_exit"));
+    for extra in [["--prompt-lookup-num-tokens", "3"], ["--num-beams", "2"], ["--assistant", &out]] {
+        let both = [&["--assistant-early-exit", "4"][..], &extra].concat();
+        assert!(run(&out, &both).failed(1).contains("assistant_early_exit"), "{extra:?}");
+    }
 }
 
 #[test]

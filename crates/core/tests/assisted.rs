@@ -308,6 +308,29 @@ fn prompt_lookup_stays_within_the_length() {
 }
 
 #[test]
+fn the_first_layers_draft_for_the_whole() {
+    let plain =
+        ids(&generate(&ScriptedModel::table(&MAIN), asked(&[vec![1], vec![2, 0]], &Settings::default())).unwrap());
+    let small = other();
+    let model = ScriptedModel::table(&MAIN).with_early_exit(2, small.clone());
+    let mut settings = Settings { assisted: how(3, Schedule::Constant, 0.0), ..Settings::default() };
+    settings.assisted.assistant_early_exit = Some(2);
+    let always = Assist { always: true, ..Assist::default() };
+    let output = generate(&model, asked(&[vec![1], vec![2, 0]], &settings).assist(always)).unwrap();
+    assert_eq!(ids(&output), plain);
+    assert!(output.drafts().unwrap().drafted > 0 && !small.log().steps().is_empty());
+
+    // Who drafts is said once, a model without that exit is refused, and loops that take no drafts do not ask for it.
+    let mut known = known(vec![vec![1]], 0.0, 1);
+    let error = generate(&model, asked(&[vec![1]], &settings).assist(Assist::new(&mut known))).unwrap_err();
+    assert!(error.message().starts_with("assistant_early_exit is set and there is an assistant too"), "{error}");
+    for missing in [ScriptedModel::table(&MAIN), ScriptedModel::table(&MAIN).with_early_exit(1, small)] {
+        assert_eq!(generate(&missing, asked(&[vec![1]], &settings)).unwrap_err().kind(), ErrorKind::Unsupported);
+        assert!(missing.log().steps().is_empty(), "refused before anything runs");
+    }
+}
+
+#[test]
 fn a_long_copy_takes_few_runs() {
     let cycle = ScriptedModel::table(&unspool_testing::tables::C);
     let mut settings = Settings { max_length: MaxLength::New(100), ..Settings::default() };

@@ -38,13 +38,15 @@ pub struct ScriptedModel {
     pub(crate) log: CallLog,
     pub(crate) hidden: Option<(HiddenShape, HiddenRule)>,
     head: Option<Head>,
+    exit: Option<(usize, Arc<ScriptedModel>)>,
 }
 
 impl ScriptedModel {
     /// A vocabulary of `vocab` entries, and `rule` from a row's tokens to the scores of its next one, `[vocab]`.
     pub fn from_fn(vocab: usize, rule: impl Fn(&[TokenId]) -> Vec<f32> + Send + Sync + 'static) -> Self {
         let (max_positions, can_crop, fails_at, log) = (None, true, None, CallLog::default());
-        ScriptedModel { rule: Arc::new(rule), vocab, max_positions, can_crop, fails_at, log, hidden: None, head: None }
+        let (rule, hidden, head, exit) = (Arc::new(rule), None, None, None);
+        ScriptedModel { rule, vocab, max_positions, can_crop, fails_at, log, hidden, head, exit }
     }
 
     /// The table model: the scores after token `i` are the logarithms of `probabilities[i]`.
@@ -107,6 +109,13 @@ impl ScriptedModel {
         self
     }
 
+    /// `exit` is the model that ends after `layers` layers.
+    #[must_use]
+    pub fn with_early_exit(mut self, layers: usize, exit: ScriptedModel) -> Self {
+        self.exit = Some((layers, Arc::new(exit)));
+        self
+    }
+
     /// What was asked so far.
     pub fn log(&self) -> &CallLog {
         &self.log
@@ -149,6 +158,13 @@ impl Model for ScriptedModel {
                 Ok(())
             }
             _ => Err(Error::unsupported("this scripted model has no output matrix")),
+        }
+    }
+
+    fn early_exit(&self, layers: usize) -> Result<Arc<dyn Model>> {
+        match &self.exit {
+            Some((after, exit)) if *after == layers => Ok(exit.clone()),
+            _ => Err(Error::unsupported(format!("this scripted model does not end after {layers} layers"))),
         }
     }
 }

@@ -317,6 +317,7 @@ fn modes_follow_the_table() {
         (json!({"constraints": [1]}), ConstrainedBeamSearch),
         (json!({"force_words_ids": [[1]], "num_beams": 3}), ConstrainedBeamSearch),
         (json!({"prompt_lookup_num_tokens": 3}), Assisted),
+        (json!({"assistant_early_exit": 3}), Assisted),
         (json!({"assistant_early_exit": 3, "do_sample": true}), Assisted),
         (json!({"use_mtp": true}), Assisted),
         (json!({"use_mtp": false}), Greedy),
