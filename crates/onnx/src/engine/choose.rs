@@ -54,7 +54,7 @@ pub fn choose(choice: EngineChoice, path: &Path, signature: &Signature, threads:
     match choice {
         EngineChoice::Rten => Ok(plain(Arc::new(RtenEngine::load(path, signature, threads)?))),
         EngineChoice::Ort => Ok(plain(Arc::new(OrtEngine::load(path, signature, threads)?))),
-        EngineChoice::Auto if library::load().is_ok() => match OrtEngine::load(path, signature, threads) {
+        EngineChoice::Auto if library::load(threads).is_ok() => match OrtEngine::load(path, signature, threads) {
             Ok(engine) => Ok(plain(Arc::new(engine))),
             Err(from_ort) => match RtenEngine::load(path, signature, threads) {
                 Ok(engine) => Ok(Chosen {
@@ -69,7 +69,7 @@ pub fn choose(choice: EngineChoice, path: &Path, signature: &Signature, threads:
         EngineChoice::Auto => {
             // Who named a library wants to know why it is not used.
             let named = std::env::var_os("ORT_DYLIB_PATH").is_some_and(|path| !path.is_empty());
-            let hint = match library::load() {
+            let hint = match library::load(threads) {
                 Err(error) if named => format!("note: the built-in engine (rten) runs this model, because {error}"),
                 _ => "note: the built-in engine (rten) runs this model; `pip install onnxruntime` makes it about twice as fast"
                     .to_owned(),

@@ -5,13 +5,12 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
 use half::f16;
-use ort::environment::Environment;
 use ort::logging::LogLevel;
 use ort::session::Session;
 use ort::session::builder::GraphOptimizationLevel;
 use unspool_core::{Error, Result, Together};
 
-use super::library;
+use super::library::{self, Library};
 use super::raw::{self, Binding, CpuMemory};
 use crate::cache::kv::{KvData, on_data};
 use crate::engine::contract::{CacheCall, Call, Engine, Feed, HiddenCall};
@@ -45,14 +44,13 @@ impl OrtEngine {
     ///
     /// When ONNX Runtime is not found or refuses the graph.
     pub fn load(path: &Path, signature: &Signature, threads: usize) -> Result<Self> {
-        let environment = library::load()?;
+        let library = library::load(threads)?;
         let beside = Beside::of(path)?;
         let path = beside.token.as_deref().unwrap_or(path);
-        // A thread of the graph for prompts that spins for work would take time from the other graph's.
-        let open = |path: &Path, spins| open(environment, path, threads, spins);
+        let open = |path: &Path| open(library, path, threads);
         let (session, prompt) = std::thread::scope(|scope| {
-            let prompt = beside.prompt.as_deref().map(|path| scope.spawn(move || open(path, false)));
-            (open(path, true), prompt.map(|thread| thread.join()))
+            let prompt = beside.prompt.as_deref().map(|path| scope.spawn(move || open(path)));
+            (open(path), prompt.map(|thread| thread.join()))
         });
         let prompt = match prompt {
             Some(Ok(session)) => Some(session?),
@@ -128,14 +126,14 @@ impl Beside {
     }
 }
 
-fn open(environment: &Environment, path: &Path, threads: usize, spins: bool) -> Result<Session> {
+fn open(library: &Library, path: &Path, threads: usize) -> Result<Session> {
     let failed = |e: ort::Error| Error::engine("ONNX Runtime cannot load this graph").at(path.display()).because(e);
-    Session::builder(environment)
-        .map_err(failed)?
-        .with_intra_threads(threads)
-        .map_err(|e| failed(e.into()))?
-        .with_intra_op_spinning(spins)
-        .map_err(|e| failed(e.into()))?
+    let mut builder = Session::builder(&library.environment).map_err(failed)?;
+    if threads != library.shared_threads {
+        builder = builder.with_independent_thread_pool().map_err(|e| failed(e.into()))?;
+        builder = builder.with_intra_threads(threads).map_err(|e| failed(e.into()))?;
+    }
+    builder
         // What goes wrong is returned as an error; the library's own log would only repeat it.
         .with_log_level(LogLevel::Fatal)
         .map_err(|e| failed(e.into()))?

@@ -4,21 +4,34 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use ort::environment::Environment;
+use ort::environment::{Environment, GlobalThreadPoolOptions};
 use unspool_core::{Error, Result};
 
 /// How to get ONNX Runtime, for messages.
 pub const HOW_TO_GET: &str = "install it with `pip install onnxruntime`, or set ORT_DYLIB_PATH to its shared library";
 
+/// The loaded library.
+pub struct Library {
+    /// What sessions are made in.
+    pub environment: Environment,
+    /// Threads of the pool that all sessions share. Graphs run by turns (a model and its assistant, prompts and tokens), and
+    /// threads of their own would spin for work on each other's cores: measured at twice the time of a step.
+    pub shared_threads: usize,
+}
+
 /// Loads ONNX Runtime once per process: from `ORT_DYLIB_PATH`, else from the usual places, among them an installed Python
-/// `onnxruntime`. Returns the environment that sessions are made in.
+/// `onnxruntime`. The first call decides on the `threads` that sessions share.
 ///
 /// # Errors
 ///
 /// When no library is found, or what was found cannot be loaded or is too old.
-pub fn load() -> Result<&'static Environment> {
-    static LOADED: OnceLock<Result<Environment, String>> = OnceLock::new();
+pub fn load(threads: usize) -> Result<&'static Library> {
+    static LOADED: OnceLock<Result<Library, String>> = OnceLock::new();
     let loaded = LOADED.get_or_init(|| {
+        let init = |path: &Path| -> Result<Library, String> {
+            let environment = init(path, threads)?;
+            Ok(Library { environment, shared_threads: threads })
+        };
         if let Some(path) = std::env::var_os("ORT_DYLIB_PATH").filter(|p| !p.is_empty()) {
             let path = PathBuf::from(path);
             return init(&path).map_err(|e| format!("ORT_DYLIB_PATH is {}, but {e}", path.display()));
@@ -27,7 +40,7 @@ pub fn load() -> Result<&'static Environment> {
         for candidates in [system_places, environment_places, python_places] {
             for path in candidates() {
                 match init(&path) {
-                    Ok(environment) => return Ok(environment),
+                    Ok(library) => return Ok(library),
                     Err(e) => failures.push(format!("{}: {e}", path.display())),
                 }
             }
@@ -36,7 +49,7 @@ pub fn load() -> Result<&'static Environment> {
         Err(format!("ONNX Runtime was not found: {HOW_TO_GET}{tried}"))
     });
     match loaded {
-        Ok(environment) => Ok(environment),
+        Ok(library) => Ok(library),
         Err(why) => Err(Error::unsupported(why.clone())),
     }
 }
@@ -56,13 +69,15 @@ fn version_in(path: &Path) -> String {
 
 static VERSION: OnceLock<String> = OnceLock::new();
 
-fn init(path: &Path) -> Result<Environment, String> {
+fn init(path: &Path, threads: usize) -> Result<Environment, String> {
     if !path.is_file() {
         return Err("there is no such file".to_owned());
     }
     let builder = ort::init_from(path).map_err(|e| e.to_string())?;
     VERSION.get_or_init(|| version_in(path));
-    builder.with_name("unspool").with_telemetry(false).build().map_err(|e| e.to_string())
+    let pool = GlobalThreadPoolOptions::default().with_intra_threads(threads).map_err(|e| e.to_string())?;
+    let builder = builder.with_name("unspool").with_telemetry(false).with_global_thread_pool(pool);
+    builder.build().map_err(|e| e.to_string())
 }
 
 /// Whether a file name is that of the library (`libonnxruntime.so.1.32.0`, `libonnxruntime.dylib`, `onnxruntime.dll`).
