@@ -89,6 +89,10 @@ fn what_does_not_fit_together_is_told() {
     assert!(both.failed(1).contains("prompt_lookup_num_tokens"));
     let alone = generate("gpt2", &["--ids", "[1,2]", "--max-new-tokens", "2", "--num-assistant-tokens", "3", "--json"]);
     assert!(alone.err.contains("num_assistant_tokens has no effect without an assistant"), "{}", alone.err);
+    let nothing = ["--ids", "[1,2]", "--max-new-tokens", "2", "--max-matching-ngram-size", "3", "--always-draft"];
+    let told = generate("gpt2", &[&nothing[..], &["--is-assistant", "--json"]].concat()).err;
+    assert!(told.contains("max_matching_ngram_size has no effect without prompt_lookup_num_tokens"), "{told}");
+    assert!(told.contains("always_draft has no effect") && !told.contains("is_assistant"), "{told}");
     // Its kernel for single tokens rounds their activations, and the one for several does not.
     let rounds = generate(
         "llama-genai-int4",

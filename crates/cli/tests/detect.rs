@@ -77,10 +77,14 @@ fn texts_come_from_arguments_files_and_standard_input() {
     let arguments = ["detect", &model, "--engine", "rten", "--watermarking-config", "{}", "-"];
     assert_eq!(json_lines(&with_input(&arguments, b"a text of some words\n").fine())[0], json_lines(&two)[0]);
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "\"a text of some words\"\n{\"ids\": [1, 2, 3]}\n").unwrap();
+    std::fs::write(file.path(), "\"a text of some words\"\n{\"ids\": [1, 2, 3]}\n{\"text\": \"a text\"}\n").unwrap();
     let path = file.path().to_string_lossy();
     let lines = json_lines(&detect(&[&watermark[..], &["--texts", &path]].concat()).fine());
-    assert_eq!((lines.len(), &lines[0]), (2, &json_lines(&two)[0]));
+    assert_eq!((lines.len(), &lines[0]), (3, &json_lines(&two)[0]));
+    // Nothing is told before all texts are known to be fine.
+    let late = detect(&[&watermark[..], &["--ids", "[[1,2,3],[1,100000]]"]].concat());
+    assert_eq!(late.out, "");
+    late.failed(1);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::decode::feed;
 use crate::error::{Error, Result};
 use crate::hidden::HiddenAsk;
 use crate::model::{Keep, Model, SessionOptions};
-use crate::token::TokenId;
+use crate::token::{TokenId, check_ids};
 
 /// Tokens in one step.
 const CHUNK: usize = 128;
@@ -70,12 +70,7 @@ pub fn check(model: &dyn Model, ids: &[TokenId]) -> Result<()> {
     if ids.is_empty() {
         return Err(Error::invalid_input("the text has no tokens; give at least one"));
     }
-    let vocab = model.vocab_size();
-    if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {
-        return Err(Error::invalid_input(format!(
-            "id {id} is outside the vocabulary of {vocab} entries (is this the tokenizer of another model?)"
-        )));
-    }
+    check_ids(ids, model.vocab_size())?;
     match model.max_positions() {
         Some(positions) if ids.len() > positions => Err(Error::invalid_input(format!(
             "the text has {} tokens and the model takes at most {positions} positions; shorten it or split it",

@@ -242,7 +242,7 @@ fn written(
         warnings.push(if always {
             format!("{why}: near ties may fall differently than in plain decoding")
         } else {
-            format!("nothing is drafted: {why}, so drafts could change tokens; draft always to accept that, or use f32 weights")
+            format!("nothing is drafted: {why}, so drafts could change tokens; draft always (--always-draft) to accept that, or import f32 weights (--weights f32)")
         });
         draft = draft.filter(|_| always);
     }

@@ -9,7 +9,7 @@ use crate::decode::feed;
 use crate::error::{Error, Result};
 use crate::model::{Keep, Model, Session, SessionOptions};
 use crate::select::{argmax, log_prob};
-use crate::token::TokenId;
+use crate::token::{TokenId, check_ids};
 
 /// Scores over the vocabulary that a step may hold: 32 MiB of f32.
 const HELD: usize = 8 << 20;
@@ -106,18 +106,13 @@ pub fn check(model: &dyn Model, text: &ScoredText) -> Result<()> {
     if text.context.is_empty() {
         return Err(Error::invalid_input(
             "nothing comes before the first token, so it cannot be scored; give a context, or begin with the model's \
-             first token (bos_token_id)",
+             first token (ScoreOptions::add_bos, --add-bos)",
         ));
     }
     if text.continuation.is_empty() {
         return Err(Error::invalid_input("no token is left to be scored; give a longer text"));
     }
-    let vocab = model.vocab_size();
-    if let Some(id) = text.context.iter().chain(&text.continuation).find(|id| **id as usize >= vocab) {
-        return Err(Error::invalid_input(format!(
-            "id {id} is outside the vocabulary of {vocab} entries (is this the tokenizer of another model?)"
-        )));
-    }
+    check_ids(&[&text.context[..], &text.continuation].concat(), model.vocab_size())?;
     let run = text.context.len() + text.continuation.len() - 1;
     match model.max_positions() {
         Some(positions) if run > positions => Err(Error::invalid_input(format!(

@@ -53,7 +53,7 @@ fn refuses_what_cannot_be_scored_with_its_index() {
     for (bad, expected) in [
         (text(&[], &[1]), "nothing comes before"),
         (text(&[1], &[]), "no token is left"),
-        (text(&[1], &[9]), "id 9 is outside the vocabulary"),
+        (text(&[1], &[9]), "id 9 at position 1 is outside the vocabulary"),
         (text(&[1, 2], &[3, 4, 5]), "has 5 tokens and the model can score at most 4"),
     ] {
         let error = score(&model, &[text(&[1], &[2]), bad], 8, None).unwrap_err();

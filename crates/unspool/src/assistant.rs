@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use unspool_core::config::{AssistedSettings, Field, GenerationConfig, Group, Layers};
+use unspool_core::Settings;
+use unspool_core::config::{AssistedSettings, FIELDS, Field, GenerationConfig, Group, Layers};
 use unspool_core::draft::{Assistant, Draft, TranslatedAssistant};
 use unspool_core::{Error, Model, Result};
 use unspool_tasks::{Tokenizer, TokenizerPair};
+
+use crate::call::Call;
 
 /// A model that drafts, as a pipeline keeps it.
 pub(crate) struct Helper {
@@ -101,15 +104,28 @@ fn about_assistants(call: &GenerationConfig) -> Result<GenerationConfig> {
     Ok(config)
 }
 
-/// The first field of the call that is about an assistant, where there is none.
-pub(crate) fn without_effect(call: &GenerationConfig) -> Option<&'static Field> {
-    // The first layers of the model are an assistant too.
-    if call.value("assistant_early_exit").is_some_and(|layers| !layers.is_null()) {
-        return None;
-    }
-    let only_with_assistants = |field: &&Field| {
-        field.group == Group::Assisted && field.name.contains("assistant") || field.name == "target_lookbehind"
+/// One line for each thing that the call says of drafts and that nothing drafts by. `assistant` tells whether a model or the
+/// caller drafts.
+pub(crate) fn without_effect(call: &Call, settings: &Settings, assistant: bool) -> Vec<String> {
+    let set = |name: &str| call.config.value(name).is_some_and(|value| !value.is_null() && *value != false);
+    let assistant = assistant || settings.assisted.assistant_early_exit.is_some();
+    let lookup = settings.assisted.prompt_lookup_num_tokens.is_some();
+    let without = |field: &Field| match field.name {
+        // A model that drafts for another one stops by itself where it is not sure.
+        "is_assistant" => None,
+        "assistant_confidence_threshold" if settings.assistant_confidence_threshold.is_some() => None,
+        "max_matching_ngram_size" => (!lookup).then_some("prompt_lookup_num_tokens"),
+        name if name.contains("assistant") || name == "target_lookbehind" => {
+            (!assistant).then_some("an assistant model")
+        }
+        _ => None,
     };
-    let fields = unspool_core::config::FIELDS.iter().filter(only_with_assistants);
-    fields.into_iter().find(|field| call.value(field.name).is_some_and(|value| !value.is_null() && *value != false))
+    let fields = FIELDS.iter().filter(|field| field.group == Group::Assisted && set(field.name));
+    let mut told: Vec<String> = fields
+        .filter_map(|field| without(field).map(|what| format!("{} has no effect without {what}", field.name)))
+        .collect();
+    if call.always_draft && !assistant && !lookup {
+        told.push("always_draft has no effect, because nothing drafts".to_owned());
+    }
+    told
 }

@@ -340,9 +340,8 @@ impl Pipeline {
     ) -> Result<Answers> {
         let (mut settings, mut warnings) = self.settings(call)?;
         let mut helping = if own.draft.is_some() { None } else { self.helping(call)? };
-        if let (None, None, Some(field)) = (&own.draft, &self.helper, assistant::without_effect(&call.config)) {
-            warnings.push(format!("{} has no effect without an assistant model", field.name));
-        }
+        let assistant = own.draft.is_some() || self.helper.is_some();
+        warnings.extend(assistant::without_effect(call, &settings, assistant));
         let draft = helping.as_mut().map(Helping::draft);
         let sink = sink.map(|sink| sink as &mut dyn TokenSink);
         let mut prompts: Vec<Vec<TokenId>> = ids.into_iter().map(|ids| begun(ids, &settings)).collect();

@@ -93,9 +93,17 @@ pub fn ids(json: &str) -> Result<Placed> {
     numbered.map(|(index, item)| Ok((format!("--ids, prompt {index}"), Prompt::Ids(token_ids(item)?)))).collect()
 }
 
+fn json(line: &str) -> Result<Value> {
+    serde_json::from_str(line).map_err(|error| {
+        let told = error.to_string();
+        // The place tells the line; the reader knows of one line only.
+        let why = told.split(" at line ").next().unwrap_or_default();
+        Error::invalid_input(format!("not JSON at column {}: {why}", error.column()))
+    })
+}
+
 fn prompt(line: &str) -> Result<Prompt> {
-    let value: Value = serde_json::from_str(line).map_err(|error| Error::invalid_input("not JSON").because(error))?;
-    let mut object = match value {
+    let mut object = match json(line)? {
         Value::String(text) => return Ok(Prompt::Text(text)),
         Value::Object(object) => object,
         _ => return Err(Error::invalid_input(EXPECTED)),
@@ -124,8 +132,7 @@ fn prompt(line: &str) -> Result<Prompt> {
 const EXPECTED: &str = "expected a string, {\"prompt\": \"...\"}, {\"ids\": [...]} or {\"messages\": [...]}";
 
 fn scorable(line: &str) -> Result<Scorable> {
-    let value: Value = serde_json::from_str(line).map_err(|error| Error::invalid_input("not JSON").because(error))?;
-    let mut object = match value {
+    let mut object = match json(line)? {
         Value::String(text) => return Ok(Scorable::Whole(Prompt::Text(text))),
         Value::Object(object) => object,
         _ => return Err(Error::invalid_input(EXPECTED_TEXT)),

@@ -38,13 +38,20 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 ///
 /// # Errors
 ///
-/// When something else than a file is there, which a result must not replace.
+/// When something else than a file is there, which a result must not replace, or its folder does not exist.
 pub fn place(target: &Path) -> Result<PathBuf> {
     if target == Path::new("-") {
-        return Err(Error::invalid_input("--out - is no file; leave --out away and give --json to print the results"));
+        return Err(Error::invalid_input(
+            "--out - is no file; leave --out away to print the results (generate prints them with --json)",
+        ));
     }
     match fs::canonicalize(target) {
-        Err(_) => Ok(target.to_path_buf()),
+        Err(_) => match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => {
+                Err(Error::invalid_input("the folder to write into does not exist; make it first").at(parent.display()))
+            }
+            _ => Ok(target.to_path_buf()),
+        },
         Ok(real) if real.is_file() => Ok(real),
         Ok(_) => Err(Error::invalid_input("a result would replace this, which is no regular file; give another name")
             .at(target.display())),

@@ -6,7 +6,7 @@ use clap::{ArgMatches, FromArgMatches};
 use serde_json::{Value, json};
 use unspool::config::{Field, Resolved};
 use unspool::processor::{SynthIdDetector, SynthIdWatermark, WatermarkDetector, WatermarkingConfig};
-use unspool::{Call, Error, GenerationConfig, Pipeline, TokenId, check_ids, open_synth_id_detector};
+use unspool::{Call, Error, GenerationConfig, TokenId, check_ids, open_synth_id_detector};
 
 use super::notice;
 use crate::args::fields;
@@ -32,9 +32,14 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let texts = texts(matches)?;
     let pipeline = notice::open(&model.path()?, &model.options())?;
     let detector = Detector::of(matches, &pipeline.resolve(&call), pipeline.model().vocab_size())?;
-    for (index, (place, text)) in texts.iter().enumerate() {
-        let found =
-            pipeline.encode(text).and_then(|ids| detector.judge(&ids, &pipeline)).map_err(|error| error.at(place))?;
+    // All texts are checked before anything is told.
+    let ids = texts.iter().map(|(place, text)| {
+        let ids = pipeline.encode(text).and_then(|ids| check_ids(&ids, pipeline.model().vocab_size()).map(|()| ids));
+        ids.map_err(|error| error.at(place))
+    });
+    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    for (index, ((place, _), ids)) in texts.iter().zip(&ids).enumerate() {
+        let found = detector.judge(ids).map_err(|error| error.at(place))?;
         let mut line = json!({"index": index});
         if let (Value::Object(line), Value::Object(found)) = (&mut line, found) {
             line.extend(found);
@@ -46,7 +51,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
 
 fn texts(matches: &ArgMatches) -> Result<Placed, Failure> {
     if let Some(path) = matches.get_one::<PathBuf>("texts") {
-        return Ok(read::lines(path)?);
+        return Ok(read::text_lines(path)?);
     }
     if let Some(json) = matches.get_one::<String>("ids") {
         return Ok(read::ids(json)?);
@@ -103,8 +108,7 @@ impl Detector {
     }
 
     /// What is found in a text; one kind of JSON object per kind of watermark.
-    fn judge(&self, ids: &[TokenId], pipeline: &Pipeline) -> unspool::Result<Value> {
-        check_ids(ids, pipeline.model().vocab_size())?;
+    fn judge(&self, ids: &[TokenId]) -> unspool::Result<Value> {
         Ok(match self {
             Detector::GreenList { detector, z_threshold } => {
                 let found = detector.detect(ids)?;

@@ -182,8 +182,9 @@ fn constraints(fields: &Resolved, vocab: usize) -> Result<Vec<Constraint>> {
         };
         let entries = value.as_array().filter(|entries| !entries.is_empty());
         for entry in entries.ok_or_else(|| fields.refuse(name, wanted))? {
-            let constraint = of(entry).ok_or_else(|| fields.refuse(name, wanted))?;
-            constraint.check(vocab).map_err(|problem| fields.refuse(name, problem))?;
+            let constraint =
+                of(entry).ok_or_else(|| fields.refuse(name, &format!("{wanted}{}", unknown_key(entry))))?;
+            constraint.check(vocab).map_err(|wanted| fields.refuse(name, &wanted))?;
             read.push(constraint);
         }
     }
@@ -191,25 +192,35 @@ fn constraints(fields: &Resolved, vocab: usize) -> Result<Vec<Constraint>> {
 }
 
 impl Constraint {
-    fn check(&self, vocab: usize) -> std::result::Result<(), &'static str> {
+    /// What was expected of a constraint that cannot be met.
+    fn check(&self, vocab: usize) -> std::result::Result<(), String> {
         let words = match self {
             Constraint::Phrasal(ids) => std::slice::from_ref(ids),
             Constraint::Disjunctive(words) => words.as_slice(),
         };
         if words.is_empty() || words.iter().any(Vec::is_empty) {
-            return Err("at least one id in every list");
+            return Err("at least one id in every list".to_owned());
         }
-        if words.iter().flatten().any(|id| *id as usize >= vocab) {
-            return Err("ids inside the vocabulary");
+        if let Some(id) = words.iter().flatten().find(|id| **id as usize >= vocab) {
+            return Err(format!("ids below {vocab}, the size of the vocabulary, which {id} is not"));
         }
         let begins = |(place, word): (usize, &Vec<TokenId>)| {
             words.iter().enumerate().any(|(other, longer)| other != place && longer.starts_with(word))
         };
         if words.iter().enumerate().any(begins) {
-            return Err("alternatives of which none begins another, or that one could never be told complete");
+            return Err(
+                "alternatives of which none begins another, or that one could never be told complete".to_owned()
+            );
         }
         Ok(())
     }
+}
+
+/// What to say of a key that an entry of `constraints` may not have.
+fn unknown_key(entry: &Value) -> String {
+    let keys = entry.as_object().into_iter().flat_map(|fields| fields.keys());
+    let unknown = keys.into_iter().find(|key| !["token_ids", "nested_token_ids"].contains(&key.as_str()));
+    unknown.map_or_else(String::new, |key| format!("; {key:?} is not known"))
 }
 
 fn ids(value: &Value) -> Option<Vec<TokenId>> {

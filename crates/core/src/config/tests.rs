@@ -290,6 +290,13 @@ fn beams_are_read_and_checked_as_in_python() {
         assert_eq!(error.kind(), ErrorKind::InvalidConfig, "{error}");
         assert!(error.message().starts_with(field), "{error}");
     }
+    for (call, named) in [
+        (json!({"force_words_ids": [[1_000_000]], "num_beams": 2}), "1000000 is not"),
+        (json!({"constraints": [{"words": [1]}], "num_beams": 2}), "\"words\" is not known"),
+    ] {
+        let error = error(json!({}), call);
+        assert!(error.message().ends_with(named), "{error}");
+    }
 }
 
 #[test]
