@@ -59,13 +59,29 @@ fn the_first_layers_draft_for_the_whole_model() {
         assert_eq!(tokens(&assisted), plain);
         assert!(assisted[0]["sequences"][0]["drafts"]["accepted"].as_u64() > Some(0), "{}", assisted[0]);
     }
-    assert!(run(&out, &["--assistant-early-exit", "3"]).failed(1).contains("after 2, 4 layers"));
+    let missing = run(&out, &["--assistant-early-exit", "3"]).failed(1);
+    assert!(missing.contains("after 2, 4 layers") && missing.contains("--early-exit 3"), "{missing}");
+    assert!(run(&out, &["--assistant-early-exit", "6"]).failed(1).contains("the model has 6 layers"));
     assert!(run(&checkpoint, &["--assistant-early-exit", "6"]).failed(1).contains("the model has 6"));
     assert!(run(&out, &["--assistant-early-exit", "0"]).failed(1).contains("assistant_early_exit"));
-    for extra in [["--prompt-lookup-num-tokens", "3"], ["--num-beams", "2"], ["--assistant", &out]] {
+    for wrong in ["-1", "x", "2,,4"] {
+        assert!(
+            unspool(&["import", &checkpoint, "none", "--early-exit", wrong]).failed(2).contains("layers"),
+            "{wrong}"
+        );
+    }
+    let beside =
+        [["--prompt-lookup-num-tokens", "3"], ["--num-beams", "2"], ["--assistant", &out], ["--dola-layers", "low"]];
+    for extra in beside {
         let both = [&["--assistant-early-exit", "4"][..], &extra].concat();
         assert!(run(&out, &both).failed(1).contains("assistant_early_exit"), "{extra:?}");
     }
+    // The answers of a model without a tokenizer are ids.
+    let text = unspool(&["generate", &out, "--ids", "[1,5]"]);
+    assert!(text.failed(2).contains("give --json or --out"));
+    // A broken exit is named.
+    std::fs::write(folder.path().join("out/onnx/exit_2.onnx"), "no graph").unwrap();
+    assert!(run(&out, &["--assistant-early-exit", "2"]).failed(1).contains("exit_2.onnx"));
 }
 
 #[test]

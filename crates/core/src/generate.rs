@@ -195,6 +195,13 @@ fn written(
     // 1. Prompts: checked before anything is opened. (decode/prompts.rs)
     let prompts = decode::check(&prompts, &settings, model)?;
 
+    let built = custom_generate.is_none();
+    let one_row = settings.beams.num_beams == 1;
+    if own_draft.is_none() && built && one_row && settings.contrastive.is_none() {
+        // Before time is measured: an early exit may have to be loaded. (draft/choice.rs)
+        own_draft = draft::from_settings(model, &settings.assisted)?;
+    }
+
     // 2. Rules that change scores and criteria that end rows, in Python's order. (build/, processor/, stop/)
     let (mut rules, mut warnings) = build::processors(&settings, model.vocab_size(), prefix, processors)?;
     warnings.extend(decode::right_padding(&prompts, &settings, first_row));
@@ -202,16 +209,11 @@ fn written(
     in_order.extend(criteria);
     let mut criteria = AnyOf::new(in_order);
 
-    // 3. A session with one row per prompt, kept or fresh, one of guidance, a lens on hidden states, and a draft. (model.rs,
-    // decode/resume.rs, decode/guidance.rs, decode/lens.rs, draft/choice.rs)
-    let built = custom_generate.is_none();
+    // 3. A session with one row per prompt, kept or fresh, one of guidance, and a lens on hidden states. (model.rs,
+    // decode/resume.rs, decode/guidance.rs, decode/lens.rs)
     let lens = if built { Lens::open(model, &settings)? } else { None };
     let searches = settings.contrastive.filter(|_| built);
     let states = searches.map(|_| decode::contrastive_states(model, &settings)).transpose()?;
-    let one_row = settings.beams.num_beams == 1;
-    if own_draft.is_none() && built && one_row && searches.is_none() {
-        own_draft = draft::from_settings(model, &settings.assisted)?;
-    }
     let guidance = Guidance::open(model, &settings, &prompts, negative_prompts)?;
     clock.restart();
     let (before, slot) = kept.map(|slot| (slot.take(), slot)).unzip();

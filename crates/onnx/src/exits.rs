@@ -17,13 +17,15 @@ pub(crate) fn layers_of(stem: &str) -> Option<usize> {
 /// The exits beside a graph. Each is loaded when it is first used.
 pub(crate) struct Exits {
     found: BTreeMap<usize, PathBuf>,
+    /// Layers of the whole model.
+    of: usize,
     options: OnnxOptions,
     loaded: Mutex<BTreeMap<usize, Arc<dyn Model>>>,
 }
 
 impl Exits {
-    /// Those beside `graph`, to run on the engine called `engine`.
-    pub fn beside(graph: &Path, engine: &str, threads: usize) -> Self {
+    /// Those beside `graph`, which has `of` layers, to run on the engine called `engine`.
+    pub fn beside(graph: &Path, of: usize, engine: &str, threads: usize) -> Self {
         let engine = if engine == "ort" { EngineChoice::Ort } else { EngineChoice::Rten };
         let options = OnnxOptions { engine, threads: Some(threads), dtype: None };
         let whole = graph.file_stem().is_some_and(|stem| stem == "model");
@@ -33,7 +35,7 @@ impl Exits {
             let layers = layers_of(&path.file_stem()?.to_string_lossy())?;
             (path.extension()? == "onnx" && path.is_file()).then_some((layers, path))
         };
-        Exits { found: files.filter_map(exit).collect(), options, loaded: Mutex::default() }
+        Exits { found: files.filter_map(exit).collect(), of, options, loaded: Mutex::default() }
     }
 
     /// After how many layers there are exits, in order.
@@ -50,16 +52,22 @@ impl Exits {
         let Some(path) = self.found.get(&layers) else {
             let there = self.found.keys().map(usize::to_string).collect::<Vec<_>>().join(", ");
             let there = if there.is_empty() { "none".to_owned() } else { format!("those after {there} layers") };
+            let advice = if layers >= self.of {
+                format!("the model has {} layers, an early exit lies before its last one", self.of)
+            } else {
+                format!("import the GGUF or safetensors checkpoint anew with `unspool import --early-exit {layers}`")
+            };
             return Err(Error::unsupported(format!(
-                "assistant_early_exit={layers}: this model has no exit there; of early exits it has {there}; import a \
-                 checkpoint with `unspool import --early-exit {layers}`"
+                "assistant_early_exit={layers}: this model has no exit there; of early exits it has {there}; {advice}"
             )));
         };
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = loaded.get(&layers) {
             return Ok(model.clone());
         }
-        let model = OnnxModel::open(path, &self.options)?;
+        // Several graphs lie here: the one that is broken must be named.
+        let named = |error: Error| Error::new(error.kind(), format!("the early exit cannot be used: {error}"));
+        let model = OnnxModel::open(path, &self.options).map_err(|error| named(error).at(path.display()))?;
         let (own, has) = (model.vocab_size(), model.description().layers);
         if own != vocab || has != layers {
             return Err(Error::invalid_model(format!(

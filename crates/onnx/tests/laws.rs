@@ -133,3 +133,33 @@ impl OpenOne for OnnxModel {
         Model::open(self, &SessionOptions { rows: 1, capacity: 16 }).unwrap()
     }
 }
+
+#[test]
+fn a_row_without_positions_left_does_not_hinder_the_others() {
+    on_all(|model, tolerance| {
+        let Some(limit) = model.max_positions() else { return Ok(()) };
+        let vocab = model.vocab_size() as TokenId;
+        let long: Vec<TokenId> = (0..limit as TokenId).map(|id| 3 + id * 7 % (vocab - 3)).collect();
+        let short: Vec<TokenId> = vec![5, 9, 4, 8, 6, 7, 5];
+        let kept = |session: &mut dyn unspool_core::Session, rows: &[&[TokenId]]| -> Result<Vec<f32>, String> {
+            let inputs: Vec<RowInput<'_>> = rows.iter().map(|tokens| RowInput { tokens, keep: Keep::All }).collect();
+            let logits = session.step(&inputs).map_err(|error| error.to_string())?;
+            let last = logits.kept() - 1;
+            Ok(logits.row(last).to_vec())
+        };
+        let open = |rows| model.open(&SessionOptions { rows, capacity: limit }).map_err(|error| error.to_string());
+        let alone = kept(&mut *open(1)?, &[&short])?;
+        // The long row fills its positions in one step less, at the same time, or before the others go on.
+        for before in [limit - 1, limit] {
+            let mut session = open(2)?;
+            kept(&mut *session, &[&long[..before], &short[..2]])?;
+            kept(&mut *session, &[&long[before..], &short[2..5]])?;
+            let beside = kept(&mut *session, &[&[], &short[5..]])?;
+            let far = alone.iter().zip(&beside).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            if far > tolerance.absolute {
+                return Err(format!("{before} of {limit} positions: {far} apart"));
+            }
+        }
+        Ok(())
+    });
+}

@@ -180,6 +180,10 @@ fn inspect() -> Command {
     fields::add(ModelArgs::augment_args(command)).about("Tell what a model is and how it would run")
 }
 
+fn layers(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "expected a number of layers, such as 6".to_owned())
+}
+
 fn import() -> Command {
     Command::new("import").about("Turn a GGUF or safetensors checkpoint into a model folder").args([
         Arg::new("checkpoint")
@@ -204,10 +208,11 @@ fn import() -> Command {
         Arg::new("early_exit")
             .long("early-exit")
             .value_name("LAYERS")
-            .value_parser(value_parser!(usize))
+            .value_parser(layers)
             .value_delimiter(',')
+            .allow_negative_numbers(true)
             .action(ArgAction::Append)
-            .help("Write the model's first LAYERS as a model that drafts for the whole: for --assistant-early-exit"),
+            .help("Write the model's first LAYERS (or several: 10,20) as a model that drafts for the whole: for --assistant-early-exit"),
     ])
 }
 

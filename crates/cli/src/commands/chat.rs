@@ -40,8 +40,12 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     if unbounded("max_new_tokens") && unbounded("max_length") {
         call.config.set("max_new_tokens", ANSWER.into())?;
     }
-    let (_, warnings) = pipeline.settings(&call)?;
-    notice::warn(&warnings);
+    let (settings, warnings) = pipeline.settings(&call)?;
+    if let Some(layers) = settings.assisted.assistant_early_exit {
+        pipeline.model().early_exit(layers)?;
+    }
+    let warned = notice::Warned::default();
+    warned.warn(&warnings);
     let mut conversation = pipeline.conversation(call);
     conversation.set_system(matches.get_one::<String>("system").map(String::as_str));
     let mut lines = Lines::open();
@@ -51,7 +55,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         notice::say("Talk with the model; /help lists commands, Ctrl-D leaves.");
     }
     while let Some(line) = lines.next()? {
-        if !obey(read(&line), &pipeline, &mut conversation)? {
+        if !obey(read(&line), &pipeline, &mut conversation, &warned)? {
             break;
         }
     }
@@ -60,10 +64,15 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
 }
 
 /// Does what a line asks for; whether the conversation goes on.
-fn obey(spoken: Spoken<'_>, pipeline: &Pipeline, conversation: &mut Conversation<'_>) -> Result<bool, Failure> {
+fn obey(
+    spoken: Spoken<'_>,
+    pipeline: &Pipeline,
+    conversation: &mut Conversation<'_>,
+    warned: &notice::Warned,
+) -> Result<bool, Failure> {
     match spoken {
         Spoken::Nothing => {}
-        Spoken::Say(text) => say(text, conversation)?,
+        Spoken::Say(text) => say(text, conversation, warned)?,
         Spoken::System(text) => conversation.set_system(Some(text).filter(|text| !text.is_empty())),
         Spoken::Reset => conversation.reset(),
         Spoken::List => {
@@ -113,7 +122,7 @@ fn set(name: &str, text: &str, conversation: &mut Conversation<'_>) -> Result<Ve
     conversation.set(&name, value).map_err(|error| error.to_string())
 }
 
-fn say(text: &str, conversation: &mut Conversation<'_>) -> Result<(), Failure> {
+fn say(text: &str, conversation: &mut Conversation<'_>, warned: &notice::Warned) -> Result<(), Failure> {
     let _listening = interrupt::listen(Mode::Noted);
     let mut sink = Answering::default();
     let turn = conversation.say(text, &mut sink);
@@ -121,6 +130,9 @@ fn say(text: &str, conversation: &mut Conversation<'_>) -> Result<(), Failure> {
         return Err(failure);
     }
     out::write("\n")?;
+    if let Ok(turn) = &turn {
+        warned.warn(&turn.warnings);
+    }
     match turn {
         Ok(turn) if interrupt::pressed() || turn.finish == FinishReason::Cancelled => notice::say("(stopped)"),
         Ok(_) => {}

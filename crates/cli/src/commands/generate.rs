@@ -69,6 +69,11 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
 
     let path = model.path()?;
     let pipeline = assistant::join(notice::open(&path, &model.options_for(&call.config))?, matches, &model)?;
+    if !as_json && pipeline.tokenizer().is_err() && prompt_args.ids.is_some() {
+        return Err(Failure::usage(
+            "this model has no tokenizer, so its answers cannot be shown as text; give --json or --out for their ids",
+        ));
+    }
     let (settings, warnings) = pipeline.settings(&call)?;
     let ids = prompts.iter().map(|(place, prompt)| {
         let ids = pipeline.encode(prompt).and_then(|ids| pipeline.check(ids, &settings));

@@ -290,6 +290,10 @@ fn beams_are_read_and_checked_as_in_python() {
         assert_eq!(error.kind(), ErrorKind::InvalidConfig, "{error}");
         assert!(error.message().starts_with(field), "{error}");
     }
+    for drafts in ["prompt_lookup_num_tokens", "assistant_early_exit"] {
+        let error = error(json!({}), json!({drafts: 3, "dola_layers": "low"}));
+        assert!(error.message().starts_with(&format!("{drafts}=3 does not work with DoLa")), "{error}");
+    }
     for (call, named) in [
         (json!({"force_words_ids": [[1_000_000]], "num_beams": 2}), "1000000 is not"),
         (json!({"constraints": [{"words": [1]}], "num_beams": 2}), "\"words\" is not known"),

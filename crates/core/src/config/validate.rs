@@ -126,6 +126,14 @@ fn refuse_drafts_with(fields: &Resolved, mode: GenerationMode) -> Result<()> {
                 mode.as_str()
             )),
         )),
+        Some(name) if fields.value("dola_layers").is_some() => Err(fields.locate(
+            name,
+            Error::unsupported(format!(
+                "{name}={} does not work with {}: drafts serve greedy decoding and sampling; leave one of the two out",
+                shown_field(fields, name),
+                GenerationMode::Dola.as_str()
+            )),
+        )),
         _ => Ok(()),
     }
 }

@@ -133,8 +133,13 @@ impl Drafter {
         let vocab = self.model.vocab_size();
         for job in jobs.iter_mut() {
             let known = !job.ids.is_empty() && job.ids.iter().all(|id| (*id as usize) < vocab);
-            job.most = if known { job.most.min(self.room(job.ids.len())) } else { 0 };
+            let room = self.room(job.ids.len());
+            job.most = if known { job.most.min(room) } else { 0 };
             job.stopped = job.most == 0;
+            if room == 0 {
+                // The row only grows: its place goes to the others.
+                self.ended(job.index);
+            }
         }
         if jobs.iter().all(|job| job.stopped) {
             return Ok(());

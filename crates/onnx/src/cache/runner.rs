@@ -58,10 +58,10 @@ impl Batch {
         for (to, &token) in self.ids[at..].iter_mut().zip(tokens) {
             *to = i64::from(token);
         }
-        // Padding repeats the last real position, which is inside every table of positions.
-        let last = tokens.len().saturating_sub(1);
+        // Padding repeats the row's last position, which is inside every table of positions; the next one may not be.
+        let last = (start + tokens.len()).saturating_sub(1);
         for (i, to) in self.positions[at..][..self.seq].iter_mut().enumerate() {
-            *to = (start + i.min(last)) as i64;
+            *to = (start + i).min(last) as i64;
         }
     }
 

@@ -40,7 +40,7 @@ impl ElementType {
 }
 
 /// One declared input or output.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Io {
     /// Its name.
     pub name: String,
@@ -105,6 +105,13 @@ pub struct Signature {
     pub sliding_window: usize,
     /// Whether products with quantised weights may round their activations to 8 bits.
     pub rounds_tokens: bool,
+}
+
+impl Signature {
+    /// Whether another graph is given and returns the same.
+    pub fn is_fed_like(&self, other: &Signature) -> bool {
+        self.inputs == other.inputs && self.outputs == other.outputs && self.vocab_size == other.vocab_size
+    }
 }
 
 /// What the graph may leave open and config.json then says.

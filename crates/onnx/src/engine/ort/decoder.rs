@@ -45,7 +45,7 @@ impl OrtEngine {
     /// When ONNX Runtime is not found or refuses the graph.
     pub fn load(path: &Path, signature: &Signature, threads: usize) -> Result<Self> {
         let library = library::load(threads)?;
-        let beside = Beside::of(path)?;
+        let beside = Beside::of(path, signature)?;
         let path = beside.token.as_deref().unwrap_or(path);
         let open = |path: &Path| open(library, path, threads);
         let (session, prompt) = std::thread::scope(|scope| {
@@ -105,7 +105,7 @@ impl Beside {
     /// # Errors
     ///
     /// When a graph is there and broken, or hostile.
-    fn of(path: &Path) -> Result<Self> {
+    fn of(path: &Path, signature: &Signature) -> Result<Self> {
         let mut found = Beside { token: None, prompt: None };
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let prefix = match &*stem {
@@ -117,8 +117,16 @@ impl Beside {
         for (name, slot) in [("token.onnx", &mut found.token), ("prompt.onnx", &mut found.prompt)] {
             let graph = path.with_file_name(format!("{prefix}{name}"));
             if graph.is_file() {
-                // Its external data is checked as the graph's own was.
-                read::read(&graph, &facts)?;
+                // It is checked as the graph itself was, and must be fed as that is.
+                let named = |error: Error| {
+                    let what = format!("this graph of the model cannot be used: {error}");
+                    Error::new(error.kind(), what).at(graph.display())
+                };
+                let own = read::read(&graph, &facts).map_err(named)?;
+                if !own.is_fed_like(signature) {
+                    let error = Error::invalid_model("its inputs and outputs are not those of the graph beside it");
+                    return Err(named(error));
+                }
                 *slot = Some(graph);
             }
         }
