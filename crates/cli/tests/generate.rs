@@ -151,13 +151,30 @@ fn config_is_read_from_json_and_from_a_file() {
     std::fs::write(file.path(), r#"{"max_new_tokens":3}"#).unwrap();
     let config = format!("@{}", file.path().display());
     assert_eq!(generate("gpt2", &[RIVER, "--config", &config]).fine(), flag);
+    // Python writes into its files what are no settings.
+    let own = format!("@{}/generation_config.json", model("llama"));
+    assert!(std::fs::read_to_string(&own[1..]).unwrap().contains("transformers_version"));
+    generate("llama", &["the river", "--config", &own, "--max-new-tokens", "2"]).fine();
+}
+
+#[test]
+fn lengths_that_contradict_each_other_are_told() {
+    for (arguments, told) in [
+        (&["--max-new-tokens", "3", "--min-new-tokens", "5"][..], "min_new_tokens=5 cannot be reached"),
+        (&["--max-length", "6", "--min-length", "9"], "min_length=9 cannot be reached"),
+        (&["--max-new-tokens", "3", "--min-new-tokens", "2", "--min-length", "1"], "min_new_tokens counts"),
+    ] {
+        let ran = generate("gpt2", &[&["--ids", "[1,2]", "--json"], arguments].concat());
+        assert!(ran.err.contains(told), "{}", ran.err);
+        ran.fine();
+    }
 }
 
 #[test]
 fn bad_input_is_one_clear_line() {
     let long = json!([vec![1; 5000]]).to_string();
     let deep = "[".repeat(100_000);
-    let cases: [(&[&str], i32, &str); 14] = [
+    let cases: [(&[&str], i32, &str); 15] = [
         (&["--ids", "[[1,99999]]"], 1, "99999"),
         (&["--ids", &long], 1, "5000 tokens"),
         (&["--ids", "[[1,"], 1, "--ids"),
@@ -172,6 +189,7 @@ fn bad_input_is_one_clear_line() {
         (&[], 2, "no prompt"),
         (&["x", "--prompts", "y"], 2, "--prompts"),
         (&["x", "--logprobs"], 2, "--json"),
+        (&["x", "--forced-bos-token-id", "-1"], 1, "forced_bos_token_id is -1"),
     ];
     for (arguments, code, told) in cases {
         let error = generate("gpt2", arguments).failed(code);
@@ -206,7 +224,8 @@ fn a_model_without_a_tokenizer_takes_ids() {
 fn a_file_of_prompts_becomes_a_file_of_results() {
     let folder = tempfile::tempdir().unwrap();
     let (prompts, out) = (folder.path().join("in.jsonl"), folder.path().join("out.jsonl"));
-    std::fs::write(&prompts, "\"the river\"\n{\"prompt\":\"she read\"}\n{\"ids\":[1,2,3]}\n\"the old\"\n").unwrap();
+    std::fs::write(&prompts, "\u{feff}\"the river\"\n{\"prompt\":\"she read\"}\n{\"ids\":[1,2,3]}\n\"the old\"\n")
+        .unwrap();
     let (prompts, out) = (prompts.to_str().unwrap(), out.to_str().unwrap());
     let run = ["--prompts", prompts, "--out", out, "--batch-size", "2", "--max-new-tokens", "4"];
     assert_eq!(generate("gpt2", &run).fine(), "");
@@ -223,6 +242,13 @@ fn a_file_of_prompts_becomes_a_file_of_results() {
     assert!(error.contains("delete it"), "{error}");
     let error = generate("gpt2", &["--prompts", prompts, "--out", "/no/such/folder/out.jsonl"]).failed(1);
     assert!(error.contains("/no/such/folder"), "{error}");
+    #[cfg(unix)]
+    {
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/proc/self/fd/1", &link).unwrap();
+        let error = generate("gpt2", &["--prompts", prompts, "--out", link.to_str().unwrap()]).failed(1);
+        assert!(error.contains("link") && link.is_symlink(), "{error}");
+    }
 }
 
 #[test]

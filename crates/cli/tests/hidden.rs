@@ -52,9 +52,13 @@ fn a_checkpoint_is_imported_for_dola() {
 #[test]
 fn other_graphs_are_refused_by_name() {
     let cases: [(&str, &[&str], &str); 5] = [
-        ("llama", &["--penalty-alpha", "0.6", "--top-k", "4"], "does not give hidden states"),
-        ("llama", &["--output-hidden-states", "--json"], "import --hidden-states"),
-        ("llama", &["--dola-layers", "low"], "import --hidden-states"),
+        (
+            "llama",
+            &["--penalty-alpha", "0.6", "--top-k", "4"],
+            "penalty_alpha is set, and this model's graph does not give hidden states",
+        ),
+        ("llama", &["--output-hidden-states", "--json"], "output_hidden_states is set"),
+        ("llama", &["--dola-layers", "low"], "dola_layers is set, and this model's graph"),
         ("llama-hidden", &["--dola-layers", "low"], "onnx/head.onnx"),
         ("llama-hidden", &["--output-attentions", "--json"], "output_attentions=true"),
     ];

@@ -84,3 +84,61 @@ fn import_refuses_what_is_no_checkpoint() {
     assert!(!out.exists());
     unspool(&["import", "x.gguf", "out", "--weights", "int3"]).failed(2);
 }
+
+#[test]
+fn a_conversation_tells_what_its_settings_do_not_do() {
+    let folder = model_that_chats("llama-genai-int4");
+    let model = folder.path().to_str().unwrap();
+    let chat = |extra: &[&str]| {
+        let arguments = [&["chat", model, "--engine", "rten", "--max-new-tokens", "2"], extra].concat();
+        with_input(&arguments, b"one\ntwo\n")
+    };
+    let ran = chat(&["--prompt-lookup-num-tokens", "3"]);
+    assert_eq!(ran.err.matches("nothing is drafted").count(), 1, "{}", ran.err);
+    assert!(chat(&["--assistant-early-exit", "1"]).failed(1).contains("has no exit there"));
+}
+
+#[test]
+fn what_a_models_file_says_beside_its_settings_is_listed() {
+    let folder = model_that_chats("llama");
+    let file = folder.path().join("generation_config.json");
+    let mut config: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    config["lang_to_id"] = serde_json::json!({"<|en|>": 5});
+    std::fs::write(&file, config.to_string()).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let told = unspool(&["inspect", path, "--engine", "rten"]).fine();
+    assert!(told.contains("no generation settings here") && told.contains("lang_to_id"), "{told}");
+    let json: serde_json::Value =
+        serde_json::from_str(&unspool(&["inspect", path, "--engine", "rten", "--json"]).fine()).unwrap();
+    assert_eq!(json["unread_settings"], serde_json::json!({"lang_to_id": {"<|en|>": 5}}));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_conversation_is_saved_where_a_file_may_be() {
+    let model = model_that_chats("llama");
+    let folder = tempfile::tempdir().unwrap();
+    let (real, link, lost) = (folder.path().join("real"), folder.path().join("link"), folder.path().join("lost"));
+    std::fs::write(&real, "").unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    std::os::unix::fs::symlink("nowhere", &lost).unwrap();
+    let script = format!("one\n/save {}\n/save {}\n", link.display(), lost.display());
+    let model = model.path().to_str().unwrap();
+    let ran = with_input(&["chat", model, "--engine", "rten", "--max-new-tokens", "2"], script.as_bytes());
+    assert!(ran.err.contains("leads to no regular file"), "{}", ran.err);
+    assert!(link.is_symlink() && lost.is_symlink());
+    assert!(std::fs::read_to_string(&real).unwrap().contains("one"), "the link's file is written");
+}
+
+#[test]
+fn a_conversation_refuses_at_once_what_no_turn_can_do() {
+    let model = model_that_chats("llama");
+    let model = model.path().to_str().unwrap();
+    for (wrong, named) in [
+        (&["--token-healing"][..], "token_healing"),
+        (&["--num-return-sequences", "2", "--do-sample"], "num_return_sequences"),
+    ] {
+        let arguments = [&["chat", model, "--engine", "rten"], wrong].concat();
+        assert!(with_input(&arguments, b"one\n").failed(1).contains(named), "{named}");
+    }
+}

@@ -50,6 +50,12 @@ impl Error {
         self
     }
 
+    /// Names the setting that asked for what failed.
+    pub(crate) fn of(mut self, setting: &str) -> Self {
+        self.message = format!("{setting} is set, and {}", self.message);
+        self
+    }
+
     /// Adds the cause.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {

@@ -77,7 +77,14 @@ impl Pipeline {
                 let given = prompt.trim_end();
                 let context = encode(given)?;
                 let mut whole = encode(&format!("{prompt}{continuation}"))?;
-                (context.clone(), whole.split_off(whole.len().min(context.len())))
+                let rest = whole.split_off(whole.len().min(context.len()));
+                if rest.is_empty() && !continuation.is_empty() {
+                    return Err(Error::invalid_input(
+                        "the prompt and its continuation together have no more tokens than the prompt alone, so no token is \
+                         left to be scored; move the border between them, or give prompt_ids and continuation_ids",
+                    ));
+                }
+                (context, rest)
             }
             Scorable::PairIds { prompt, continuation } => (prompt.clone(), continuation.clone()),
         };

@@ -50,6 +50,8 @@ fn each_line<T>(path: &Path, what: &str, read_one: impl Fn(&str) -> Result<T>) -
         std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text))
     };
     read.map_err(|error| Error::io(format!("the {what} could not be read")).at(path.display()).because(error))?;
+    // Some editors begin a file with a mark of its encoding.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let found: Vec<(String, T)> = text
         .lines()
         .enumerate()

@@ -46,6 +46,10 @@ pub fn place(target: &Path) -> Result<PathBuf> {
         ));
     }
     match fs::canonicalize(target) {
+        Err(_) if target.symlink_metadata().is_ok() => Err(Error::invalid_input(
+            "a result would replace this link, which leads to no regular file; give another name",
+        )
+        .at(target.display())),
         Err(_) => match target.parent() {
             Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => {
                 Err(Error::invalid_input("the folder to write into does not exist; make it first").at(parent.display()))
@@ -95,6 +99,12 @@ impl Results {
         let failed =
             |error: std::io::Error| Error::io("the result file could not be written").at(part.display()).because(error);
         let begun = part.is_file();
+        if !begun && part.symlink_metadata().is_ok() {
+            return Err(Error::invalid_input(
+                "this is in the place of the partial result, and no regular file; remove it",
+            )
+            .at(part.display()));
+        }
         let file = OpenOptions::new().create(true).append(true).open(&part).map_err(failed)?;
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(Error::invalid_input("another run is writing this result").at(part.display()));

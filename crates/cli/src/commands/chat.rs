@@ -14,6 +14,7 @@ use super::notice;
 use super::spoken::{HELP, Spoken, read};
 use crate::args::model::ModelArgs;
 use crate::args::{assistant, fields};
+use crate::batch::results::place;
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
 use crate::print::out;
@@ -41,6 +42,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         call.config.set("max_new_tokens", ANSWER.into())?;
     }
     let (settings, warnings) = pipeline.settings(&call)?;
+    if settings.num_return_sequences > 1 || settings.token_healing {
+        let name = if settings.token_healing { "token_healing" } else { "num_return_sequences above 1" };
+        return Err(Error::unsupported(format!("{name} is not for conversations; leave it out")).into());
+    }
     if let Some(layers) = settings.assisted.assistant_early_exit {
         pipeline.model().early_exit(layers)?;
     }
@@ -169,11 +174,23 @@ fn save(file: &Path, conversation: &Conversation<'_>) -> Result<(), Error> {
         |error: std::io::Error| Error::io("the messages could not be written").at(file.display()).because(error);
     let json = serde_json::to_string_pretty(conversation.messages())
         .map_err(|error| Error::io("the messages are not JSON").because(error))?;
+    let file = &place(file)?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let mut new = new_file(folder).map_err(failed)?;
     new.write_all(json.as_bytes()).and_then(|()| new.write_all(b"\n")).map_err(failed)?;
     new.persist(file).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+/// A new file in `folder` with the permissions that any new file of the user has.
+fn new_file(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
 }
 
 /// Where lines come from: an editor with history on a terminal, else standard input as it is.

@@ -38,6 +38,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let placed = texts(&args)?;
     let path = model.path()?;
     let pipeline = notice::open(&path, &OpenOptions { hidden_states: true, ..model.options() })?;
+    if pipeline.model().hidden().is_none() {
+        // No text is to blame.
+        check_embeddable(pipeline.model(), &[])?;
+    }
     let ids = placed.into_iter().map(|(place, text)| {
         let text = match text {
             Prompt::Text(text) if args.raw => Prompt::Raw(text),

@@ -65,6 +65,13 @@ fn word(value: &impl serde::Serialize) -> String {
     }
 }
 
+/// A value on one line; of a long one the beginning.
+fn short(value: &Value) -> String {
+    const LONGEST: usize = 60;
+    let text = value.to_string();
+    if text.chars().count() <= LONGEST { text } else { text.chars().take(LONGEST).chain("...".chars()).collect() }
+}
+
 impl Told<'_> {
     fn json(&self) -> Result<Value, Failure> {
         let plain = |error: serde_json::Error| Error::engine("the description is not JSON").because(error);
@@ -77,6 +84,7 @@ impl Told<'_> {
         if let Value::Object(object) = &mut value {
             object.insert("engines".to_string(), serde_json::to_value(&self.engines).map_err(plain)?);
             object.insert("settings".to_string(), Value::Object(settings));
+            object.insert("unread_settings".to_string(), Value::Object(self.settings.extra().clone()));
             object.insert("memory".to_string(), json!({"tokens": self.tokens, "cache_bytes": self.cache_bytes}));
         }
         Ok(value)
@@ -129,6 +137,11 @@ impl Told<'_> {
             .map(|(field, value, from)| (field.name.to_string(), format!("{value}  ({})", source(from))))
             .collect();
         text.push_str(&two_columns(&settings));
+        if !self.settings.extra().is_empty() {
+            text.push_str("\nIn the model's file, and no generation settings here\n");
+            let unread = self.settings.extra().iter().map(|(name, value)| (name.clone(), short(value)));
+            text.push_str(&two_columns(&unread.collect::<Vec<_>>()));
+        }
         text
     }
 }

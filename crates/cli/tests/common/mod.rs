@@ -82,9 +82,12 @@ pub fn json_lines(text: &str) -> Vec<serde_json::Value> {
 pub fn model_that_chats(name: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("onnx")).unwrap();
-    for file in ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "onnx/model.onnx"]
-    {
-        std::fs::copy(PathBuf::from(model(name)).join(file), folder.path().join(file)).unwrap();
+    let files = ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"];
+    for file in files.iter().chain(&["onnx/model.onnx", "onnx/model.onnx.data"]) {
+        let from = PathBuf::from(model(name)).join(file);
+        if from.is_file() {
+            std::fs::copy(from, folder.path().join(file)).unwrap();
+        }
     }
     let template = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant: ";
     std::fs::write(folder.path().join("chat_template.jinja"), template).unwrap();

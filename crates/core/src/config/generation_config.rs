@@ -12,6 +12,10 @@ const MAX_JSON_BYTES: usize = 16 << 20;
 /// Sub-objects of a `config.json` that may hold generation fields, the first present one is read.
 const TEXT_CONFIGS: [&str; 3] = ["decoder", "generator", "text_config"];
 
+/// What Python writes into a saved file beside the settings: who wrote it, and of what.
+pub(super) const BOOKKEEPING: [&str; 4] =
+    ["transformers_version", "_from_model_config", "_commit_hash", "_original_object_hash"];
+
 /// Outputs that Python returns only in an object.
 const EXTRA_OUTPUTS: [&str; 4] = ["output_attentions", "output_hidden_states", "output_scores", "output_logits"];
 
@@ -197,7 +201,7 @@ pub(crate) fn unknown(name: &str) -> Error {
                 .to_owned()
         }
         Some(field) => format!("did you mean {}?", field.name),
-        None => "see the list of generation settings".to_owned(),
+        None => "`unspool generate --help` and docs/compatibility.md list them".to_owned(),
     };
     let name: String = name.chars().take(64).collect();
     Error::invalid_config(format!("{name:?} is not a generation setting; {advice}"))

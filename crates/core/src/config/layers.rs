@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::config::field::Field;
 use crate::config::fields::FIELDS;
-use crate::config::generation_config::{GenerationConfig, refusal};
+use crate::config::generation_config::{BOOKKEEPING, GenerationConfig, refusal};
 use crate::error::Error;
 
 /// Which layer a value in force came from.
@@ -84,8 +84,11 @@ impl Layers {
             };
             Some(Entry { field, value, source })
         });
-        let unknown = call.extra().keys().next().cloned();
-        Resolved { entries: entries.collect(), extra: self.model.extra().clone(), unknown }
+        let told = |name: &&String| !BOOKKEEPING.contains(&name.as_str());
+        let unknown = call.extra().keys().find(told).cloned();
+        let extra = self.model.extra().iter().filter(|(name, _)| told(name));
+        let extra = extra.map(|(name, value)| (name.clone(), value.clone())).collect();
+        Resolved { entries: entries.collect(), extra, unknown }
     }
 }
 

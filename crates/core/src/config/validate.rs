@@ -84,6 +84,9 @@ fn refuse_wrong(fields: &Resolved) -> Result<()> {
     let suppressed: HashSet<i64> = ids(fields.value("suppress_tokens")).into_iter().collect();
     for name in ["forced_bos_token_id", "forced_eos_token_id"] {
         let forced = ids(fields.value(name));
+        if forced.iter().any(|id| *id < 0) {
+            return Err(fields.refuse(name, "a token of the vocabulary"));
+        }
         if !forced.is_empty() && forced.iter().all(|id| suppressed.contains(id)) {
             return Err(
                 fields.refuse(name, "a token that is not in suppress_tokens too, or no token is left to choose")
@@ -198,6 +201,18 @@ fn warn(fields: &Resolved, mode: GenerationMode, warnings: &mut Vec<String>) {
     }
     if !one_beam && fields.float("penalty_alpha") > Some(0.0) && told("num_beams", "penalty_alpha") {
         warnings.push(format!("penalty_alpha={} has no effect with beams", shown_field(fields, "penalty_alpha")));
+    }
+    let above = |least: &str, most: &str| {
+        let (low, high) = (fields.int(least)?, fields.int(most)?);
+        (low > high).then(|| format!("{least}={low} cannot be reached: {most}={high} ends the answer before"))
+    };
+    let most = if fields.value("max_new_tokens").is_some() { "max_new_tokens" } else { "max_length" };
+    warnings.extend(above("min_new_tokens", most));
+    if most == "max_length" {
+        warnings.extend(above("min_length", most));
+    }
+    if fields.int("min_new_tokens").is_some() && fields.int("min_length") > Some(0) {
+        warnings.push("min_new_tokens and min_length are both set; min_new_tokens counts".to_owned());
     }
     let length_set = matches!(fields.source("max_length"), Some(Source::Call | Source::ModelFile));
     match (fields.value("max_new_tokens").is_some(), length_set) {

@@ -72,10 +72,10 @@ struct Tried {
 /// When it does not give them.
 pub(crate) fn states(model: &dyn Model, settings: &Settings) -> Result<Vec<usize>> {
     if settings.output_hidden_states {
-        return all_states(model);
+        return all_states(model).map_err(|error| error.of("output_hidden_states"));
     }
-    let shape = HiddenAsk { states: &[], keep: Keep::All }.check(model.hidden())?;
-    Ok(vec![shape.last])
+    let shape = HiddenAsk { states: &[], keep: Keep::All }.check(model.hidden());
+    Ok(vec![shape.map_err(|error| error.of("penalty_alpha"))?.last])
 }
 
 impl Contrastive<'_, '_> {

@@ -43,14 +43,16 @@ impl<'m> Lens<'m> {
         let returned = settings.output_hidden_states;
         let layers = match &settings.dola_layers {
             Some(layers) => {
-                let shape = HiddenAsk { states: &[1], keep: Keep::Last }.check(model.hidden())?;
+                let shape = HiddenAsk { states: &[1], keep: Keep::Last };
+                let shape = shape.check(model.hidden()).map_err(|error| error.of("dola_layers"))?;
                 // What cannot be applied is refused before anything runs.
-                model.head(&vec![0.0; shape.width], &mut Vec::new())?;
+                model.head(&vec![0.0; shape.width], &mut Vec::new()).map_err(|error| error.of("dola_layers"))?;
                 dola::candidates(layers, shape)?
             }
             None => Vec::new(),
         };
-        let states = if returned { all_states(model)? } else { layers.clone() };
+        let all = || all_states(model).map_err(|error| error.of("output_hidden_states"));
+        let states = if returned { all()? } else { layers.clone() };
         if states.is_empty() {
             return Ok(None);
         }
