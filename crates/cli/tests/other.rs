@@ -110,7 +110,7 @@ fn what_a_models_file_says_beside_its_settings_is_listed() {
     assert!(told.contains("no generation settings here") && told.contains("lang_to_id"), "{told}");
     let json: serde_json::Value =
         serde_json::from_str(&unspool(&["inspect", path, "--engine", "rten", "--json"]).fine()).unwrap();
-    assert_eq!(json["unread_settings"], serde_json::json!({"lang_to_id": {"<|en|>": 5}}));
+    assert_eq!(json["unread_settings"]["lang_to_id"], serde_json::json!({"<|en|>": 5}));
 }
 
 #[test]

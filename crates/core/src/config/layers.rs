@@ -84,11 +84,8 @@ impl Layers {
             };
             Some(Entry { field, value, source })
         });
-        let told = |name: &&String| !BOOKKEEPING.contains(&name.as_str());
-        let unknown = call.extra().keys().find(told).cloned();
-        let extra = self.model.extra().iter().filter(|(name, _)| told(name));
-        let extra = extra.map(|(name, value)| (name.clone(), value.clone())).collect();
-        Resolved { entries: entries.collect(), extra, unknown }
+        let unknown = call.extra().keys().find(|name| !BOOKKEEPING.contains(&name.as_str())).cloned();
+        Resolved { entries: entries.collect(), extra: self.model.extra().clone(), unknown }
     }
 }
 
