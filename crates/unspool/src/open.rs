@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use unspool_core::{Error, Result};
-use unspool_import::{ImportOptions, Weights};
+use unspool_import::{ImportOptions, OnProgress, Weights};
 use unspool_onnx::EngineChoice;
 
 use crate::cache::{cache_folder, import_once};
@@ -24,6 +24,8 @@ pub struct OpenOptions {
     pub hidden_states: bool,
     /// After how many layers the import of a checkpoint can end early, to draft for itself (`assistant_early_exit`).
     pub early_exits: Vec<usize>,
+    /// Asked after each tensor of an import whether to stop it; nothing is left then.
+    pub interrupted: Option<fn() -> bool>,
     /// Where imported checkpoints are kept; [`cache_folder`] by default.
     pub cache: Option<PathBuf>,
 }
@@ -55,11 +57,16 @@ pub fn model_folder(path: &Path, options: &OpenOptions, tell: &mut dyn FnMut(&st
                 weights: options.weights,
                 hidden_states: options.hidden_states,
                 early_exits: options.early_exits.clone(),
-                progress: None,
+                progress: options.interrupted.map(stopping),
             };
             import_once(&checkpoint, &import, &cache, tell)
         }
     }
+}
+
+/// Ends an import with an error when it is `interrupted`.
+fn stopping(interrupted: fn() -> bool) -> OnProgress {
+    Box::new(move |_| if interrupted() { Err(Error::invalid_input("the import was stopped")) } else { Ok(()) })
 }
 
 fn look(path: &Path) -> Result<Found> {

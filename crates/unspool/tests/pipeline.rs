@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use unspool::{
-    Call, ChatTemplate, ErrorKind, FinishReason, Flow, GenerationConfig, Own, Pipeline, Prompt, Row, Shown, StreamBy,
-    Streaming, TextSink, TextStreamer, TokenId, Tokenizer,
+    Call, ChatTemplate, EngineChoice, ErrorKind, FinishReason, Flow, GenerationConfig, OpenOptions, Own, Pipeline,
+    Prompt, Row, Shown, StreamBy, Streaming, TextSink, TextStreamer, TokenId, Tokenizer,
 };
 use unspool_testing::ScriptedModel;
 
@@ -309,4 +309,20 @@ fn a_conversation_with_an_assistant_says_the_same() {
         assert_eq!((turn.text, turn.timing.prompt_tokens), (expected.text, expected.timing.prompt_tokens));
         assert!(turn.sequence.drafts.is_some());
     }
+}
+
+#[test]
+fn an_import_that_is_stopped_leaves_nothing() {
+    let cache = tempfile::tempdir().unwrap();
+    let checkpoint = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/models/llama/model.safetensors");
+    let options = OpenOptions {
+        engine: EngineChoice::Rten,
+        cache: Some(cache.path().to_owned()),
+        interrupted: Some(|| true),
+        ..OpenOptions::default()
+    };
+    let error = Pipeline::open(&checkpoint, &options).unwrap_err();
+    assert!(error.to_string().contains("stopped"), "{error}");
+    assert_eq!(std::fs::read_dir(cache.path().join("imports")).unwrap().count(), 0);
+    assert!(Pipeline::open(&checkpoint, &OpenOptions { interrupted: Some(|| false), ..options }).is_ok());
 }

@@ -8,6 +8,7 @@ use unspool::{EngineChoice, GenerationConfig, OpenOptions, Weights};
 use crate::failure::Failure;
 use crate::fetch::choice::Kind;
 use crate::fetch::hub::{self, HubId};
+use crate::interrupt;
 
 /// Which model.
 #[derive(Args, Clone, Debug)]
@@ -105,6 +106,7 @@ impl RunArgs {
             threads: self.threads.map(usize::from),
             weights: self.weights.into(),
             hidden_states: self.hidden_states,
+            interrupted: Some(interrupt::pressed),
             ..OpenOptions::default()
         }
     }

@@ -8,6 +8,7 @@ use std::path::Path;
 use unspool::{OpenOptions, Pipeline};
 
 use crate::failure::Failure;
+use crate::interrupt::{self, Mode};
 
 /// Says one line on standard error.
 pub fn say(line: &str) {
@@ -18,9 +19,14 @@ pub fn say(line: &str) {
 ///
 /// # Errors
 ///
-/// When it cannot be opened.
+/// When it cannot be opened, or the user stops it; an import that was stopped leaves nothing behind.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Pipeline, Failure> {
-    let opened = Pipeline::open_telling(path, options, &mut |line: &str| say(line))?;
+    let _listening = interrupt::listen(Mode::SecondEnds);
+    let opened = Pipeline::open_telling(path, options, &mut |line: &str| say(line));
+    if interrupt::pressed() {
+        return Err(Failure::Interrupted);
+    }
+    let opened = opened?;
     if let Some(hint) = opened.description().and_then(|description| description.engine_hint.as_deref()) {
         say(hint);
     }
