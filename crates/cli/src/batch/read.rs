@@ -43,13 +43,18 @@ pub fn text_lines(path: &Path) -> Result<Placed> {
 
 /// What `read_one` makes of each line that is not empty, with the line's place.
 fn each_line<T>(path: &Path, what: &str, read_one: impl Fn(&str) -> Result<T>) -> Result<Vec<(String, T)>> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
-        std::io::stdin().lock().read_to_string(&mut text)
+        std::io::stdin().lock().read_to_end(&mut bytes)
     } else {
-        std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text))
+        std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
     };
     read.map_err(|error| Error::io(format!("the {what} could not be read")).at(path.display()).because(error))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let line = error.as_bytes().iter().take(good).filter(|byte| **byte == b'\n').count() + 1;
+        Error::invalid_input("not UTF-8; save the file in that encoding").at(format!("{}, line {line}", path.display()))
+    })?;
     // Some editors begin a file with a mark of its encoding.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let found: Vec<(String, T)> = text
@@ -220,6 +225,16 @@ mod tests {
             let message = scorable_lines(&path).unwrap_err().to_string();
             assert!(message.contains("line 3"), "{bad}: {message}");
         }
+    }
+
+    #[test]
+    fn names_the_line_that_is_no_utf_8_and_passes_over_a_mark_of_the_encoding() {
+        let (_folder, path) = file("");
+        std::fs::write(&path, b"\xef\xbb\xbf\"fine\"\n\"\xff\"\n").unwrap();
+        let message = lines(&path).unwrap_err().to_string();
+        assert!(message.contains("line 2: not UTF-8"), "{message}");
+        std::fs::write(&path, b"\xef\xbb\xbf\"fine\"\n").unwrap();
+        assert_eq!(lines(&path).unwrap().len(), 1);
     }
 
     #[test]
