@@ -111,11 +111,21 @@ impl Model for OnnxModel {
             return Err(Error::invalid_input("a session of no rows; expected at least 1"));
         }
         let (runner, rows, capacity) = (self.runner.clone(), options.rows, options.capacity);
-        Ok(match self.runner.signature.cache_mode {
-            CacheMode::InPlace => Box::new(CachedSession(InPlaceRows::new(runner, rows, capacity))),
-            CacheMode::Append => Box::new(CachedSession(AppendRows::new(runner, rows, capacity))),
-            CacheMode::Grow => Box::new(CachedSession(GrowRows::new(runner, rows, capacity))),
-            CacheMode::None => Box::new(CachedSession(NoCacheRows::new(runner, rows))),
+        let mode = runner.signature.cache_mode;
+        Ok(match mode {
+            CacheMode::InPlace => {
+                let kept = InPlaceRows::new(&runner, rows, capacity);
+                Box::new(CachedSession::new(runner, rows, kept))
+            }
+            CacheMode::Append => {
+                let kept = AppendRows::new(&runner, rows, capacity);
+                Box::new(CachedSession::new(runner, rows, kept))
+            }
+            CacheMode::Grow => {
+                let kept = GrowRows::new(&runner, rows, capacity);
+                Box::new(CachedSession::new(runner, rows, kept))
+            }
+            CacheMode::None => Box::new(CachedSession::new(runner, rows, NoCacheRows::new(rows))),
         })
     }
 }

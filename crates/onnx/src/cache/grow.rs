@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use unspool_core::{HiddenAsk, HiddenShape, Result, RowInput};
+use unspool_core::{Result, RowInput};
 
 use super::kv::{KvCache, RowPlan};
-use super::runner::{Batch, Collector, Runner, first_kept};
-use super::session::Rows;
+use super::runner::{Batch, Runner, first_kept};
+use super::session::{Ground, Rows};
 use crate::engine::contract::CacheCall;
 
 /// Rows in groups of one length.
 pub struct GrowRows {
-    runner: Runner,
     groups: Vec<Group>,
-    lens: Vec<usize>,
     capacity: usize,
-    collector: Collector,
 }
 
 /// Rows of one length with their caches; `rows` are ascending session rows, in the order of the caches.
@@ -26,19 +23,19 @@ struct Group {
 
 impl GrowRows {
     /// `rows` empty rows, expected to reach `capacity` tokens.
-    pub fn new(runner: Runner, rows: usize, capacity: usize) -> Self {
+    pub fn new(runner: &Runner, rows: usize, capacity: usize) -> Self {
         let kv = KvCache::new(&runner.signature.cache, rows);
         let groups = vec![Group { rows: (0..rows).collect(), kv }];
-        GrowRows { runner, groups, lens: vec![0; rows], capacity, collector: Collector::default() }
+        GrowRows { groups, capacity }
     }
 
     /// Makes the groups those of rows with equal length and equal numbers of new tokens.
-    fn regroup(&mut self, inputs: &[RowInput<'_>]) -> Result<()> {
+    fn regroup(&mut self, ground: &Ground, inputs: &[RowInput<'_>]) -> Result<()> {
         let mut wanted: BTreeMap<(usize, usize, usize), Vec<usize>> = BTreeMap::new();
         for (row, input) in inputs.iter().enumerate() {
-            let (len, count) = (self.lens[row], input.tokens.len());
+            let (len, count) = (ground.lens[row], input.tokens.len());
             // GroupQueryAttention takes several tokens of several rows only while none has a past.
-            let alone = self.runner.signature.grouped_query && len > 0 && count > 1;
+            let alone = ground.runner.signature.grouped_query && len > 0 && count > 1;
             wanted.entry((len, count, if alone { row } else { 0 })).or_default().push(row);
         }
         if wanted.len() == self.groups.len()
@@ -62,7 +59,7 @@ impl GrowRows {
                     continue;
                 }
                 order.extend(places.iter().map(|&i| group.rows[i]));
-                let part = self.dense(group.kv.extract_rows(&places)?)?;
+                let part = Self::dense(&ground.runner, group.kv.extract_rows(&places)?)?;
                 match built.as_mut() {
                     Some(kv) => kv.append_rows(&part)?,
                     None => built = Some(part),
@@ -82,8 +79,8 @@ impl GrowRows {
     }
 
     /// Engines that take shared buffers want dense caches here.
-    fn dense(&self, mut kv: KvCache) -> Result<KvCache> {
-        if self.runner.engine.shares_buffers() && kv.stride() != kv.columns {
+    fn dense(runner: &Runner, mut kv: KvCache) -> Result<KvCache> {
+        if runner.engine.shares_buffers() && kv.stride() != kv.columns {
             let columns = kv.columns;
             let plans: Vec<RowPlan<'_>> = (0..kv.rows).map(|from| RowPlan { from, pick: None, columns }).collect();
             kv.rebuild(&plans, columns)?;
@@ -93,30 +90,12 @@ impl GrowRows {
 }
 
 impl Rows for GrowRows {
-    fn runner(&self) -> &Runner {
-        &self.runner
-    }
-
-    fn collector(&mut self) -> &mut Collector {
-        &mut self.collector
-    }
-
-    fn count(&self) -> usize {
-        self.lens.len()
-    }
-
-    fn len(&self, row: usize) -> usize {
-        self.lens[row]
-    }
-
-    fn advance(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) -> Result<()> {
-        self.runner.check(inputs, &self.lens)?;
-        self.collector.begin(inputs, ask);
-        self.regroup(inputs)?;
-        let vocab = self.runner.signature.vocab_size;
+    fn advance(&mut self, ground: &mut Ground, inputs: &[RowInput<'_>], _: bool) -> Result<()> {
+        self.regroup(ground, inputs)?;
+        let vocab = ground.runner.signature.vocab_size;
         for group in &mut self.groups {
             let Some(&lead) = group.rows.first() else { continue };
-            let (len, seq) = (self.lens[lead], inputs[lead].tokens.len());
+            let (len, seq) = (ground.lens[lead], inputs[lead].tokens.len());
             if seq == 0 {
                 continue;
             }
@@ -126,25 +105,25 @@ impl Rows for GrowRows {
             for (i, &row) in group.rows.iter().enumerate() {
                 batch.put(i, inputs[row].tokens, len);
             }
-            if !self.runner.engine.shares_buffers() {
-                let room = self.runner.capacity_for(len + seq, self.capacity, &group.kv);
+            if !ground.runner.engine.shares_buffers() {
+                let room = ground.runner.capacity_for(len + seq, self.capacity, &group.kv);
                 group.kv.reserve(room)?;
             }
             let first = group.rows.iter().map(|&row| first_kept(&inputs[row], seq)).min().unwrap_or(seq);
             let cache = CacheCall { rows: 0..group.rows.len(), kv: &mut group.kv, new_columns: seq, in_place: false };
-            let start = self.runner.run(&batch, first, Some(cache), self.collector.scratch())?;
+            let start = ground.runner.run(&batch, first, Some(cache), ground.collector.scratch())?;
             if first < seq {
-                self.collector.take(inputs, &group.rows, start, seq, vocab);
+                ground.collector.take(inputs, &group.rows, start, seq, vocab);
             }
-            self.collector.take_hidden(&group.rows, |_| seq, seq);
+            ground.collector.take_hidden(&group.rows, |_| seq, seq);
             for &row in &group.rows {
-                self.lens[row] += seq;
+                ground.lens[row] += seq;
             }
         }
         Ok(())
     }
 
-    fn select(&mut self, from: &[usize]) -> Result<()> {
+    fn select(&mut self, ground: &mut Ground, from: &[usize]) -> Result<()> {
         let mut groups = Vec::with_capacity(self.groups.len());
         for mut group in std::mem::take(&mut self.groups) {
             let (mut rows, mut places) = (Vec::new(), Vec::new());
@@ -164,17 +143,17 @@ impl Rows for GrowRows {
             groups.push(Group { rows, kv: group.kv });
         }
         self.groups = groups;
-        self.lens = from.iter().map(|&row| self.lens[row]).collect();
+        ground.select(from);
         Ok(())
     }
 
-    fn cut(&mut self, row: usize, len: usize) -> Result<()> {
-        if len == self.lens[row] {
+    fn cut(&mut self, ground: &mut Ground, row: usize, len: usize) -> Result<()> {
+        if len == ground.lens[row] {
             return Ok(());
         }
         for group in &mut self.groups {
             let Ok(place) = group.rows.binary_search(&row) else { continue };
-            let stride = if self.runner.engine.shares_buffers() { len } else { group.kv.stride() };
+            let stride = if ground.runner.engine.shares_buffers() { len } else { group.kv.stride() };
             let plan = [RowPlan { from: place, pick: None, columns: len }];
             if group.rows.len() == 1 {
                 group.kv.rebuild(&plan, stride)?;
@@ -189,7 +168,7 @@ impl Rows for GrowRows {
             }
             break;
         }
-        self.lens[row] = len;
+        ground.lens[row] = len;
         Ok(())
     }
 }

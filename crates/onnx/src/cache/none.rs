@@ -1,54 +1,33 @@
 //! Decoders without a cache: every step runs all tokens of the rows it is asked about.
 
-use unspool_core::{HiddenAsk, HiddenShape, Keep, Result, RowInput, Together, TokenId};
+use unspool_core::{Keep, Result, RowInput, Together, TokenId};
 
-use super::runner::{Batch, Collector, Runner};
-use super::session::Rows;
+use super::runner::{Batch, Runner};
+use super::session::{Ground, Rows};
 
 /// Rows that are run from their first token in every step.
 pub struct NoCacheRows {
-    runner: Runner,
     rows: Vec<Vec<TokenId>>,
-    collector: Collector,
 }
 
 impl NoCacheRows {
     /// `rows` empty rows.
-    pub fn new(runner: Runner, rows: usize) -> Self {
-        NoCacheRows { runner, rows: vec![Vec::new(); rows], collector: Collector::default() }
-    }
-
-    fn lens(&self) -> Vec<usize> {
-        self.rows.iter().map(Vec::len).collect()
+    pub fn new(rows: usize) -> Self {
+        NoCacheRows { rows: vec![Vec::new(); rows] }
     }
 }
 
 impl Rows for NoCacheRows {
-    fn runner(&self) -> &Runner {
-        &self.runner
-    }
-
-    fn collector(&mut self) -> &mut Collector {
-        &mut self.collector
-    }
-
-    fn count(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn len(&self, row: usize) -> usize {
-        self.rows[row].len()
-    }
-
-    fn advance(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) -> Result<()> {
-        self.runner.check(inputs, &self.lens())?;
-        self.collector.begin(inputs, ask);
-        let vocab = self.runner.signature.vocab_size;
-        let starts = self.lens();
+    fn advance(&mut self, ground: &mut Ground, inputs: &[RowInput<'_>], hidden: bool) -> Result<()> {
+        let vocab = ground.runner.signature.vocab_size;
+        let starts = ground.lens.clone();
         for (row, input) in self.rows.iter_mut().zip(inputs) {
             row.extend_from_slice(input.tokens);
         }
-        let wanted = |row: usize| ask.is_some() || inputs[row].keep != Keep::None;
+        for (len, input) in ground.lens.iter_mut().zip(inputs) {
+            *len += input.tokens.len();
+        }
+        let wanted = |row: usize| hidden || inputs[row].keep != Keep::None;
         let asked: Vec<usize> =
             (0..inputs.len()).filter(|&row| wanted(row) && !inputs[row].tokens.is_empty()).collect();
         let seq = asked.iter().map(|&row| self.rows[row].len()).max().unwrap_or(0);
@@ -65,26 +44,28 @@ impl Rows for NoCacheRows {
                 Keep::None => seq,
             };
             let lowest = asked.iter().map(|&row| first(row)).min().unwrap_or(seq);
-            let start = self.runner.run(&batch, lowest, None, self.collector.scratch())?;
+            let start = ground.runner.run(&batch, lowest, None, ground.collector.scratch())?;
             if lowest < seq {
-                self.collector.take_from(&asked, |row| first(row) - start, seq - start, vocab);
+                ground.collector.take_from(&asked, |row| first(row) - start, seq - start, vocab);
             }
-            self.collector.take_hidden(&asked, |row| self.rows[row].len(), seq);
+            ground.collector.take_hidden(&asked, |row| self.rows[row].len(), seq);
         }
         Ok(())
     }
 
-    fn select(&mut self, from: &[usize]) -> Result<()> {
+    fn select(&mut self, ground: &mut Ground, from: &[usize]) -> Result<()> {
         self.rows = from.iter().map(|&row| self.rows[row].clone()).collect();
+        ground.select(from);
         Ok(())
     }
 
-    fn cut(&mut self, row: usize, len: usize) -> Result<()> {
+    fn cut(&mut self, ground: &mut Ground, row: usize, len: usize) -> Result<()> {
         self.rows[row].truncate(len);
+        ground.lens[row] = len;
         Ok(())
     }
 
-    fn together(&self) -> Together {
+    fn together(&self, _: &Runner) -> Together {
         // Every step runs whole rows, whatever is new in them.
         Together::Same
     }
