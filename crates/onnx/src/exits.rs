@@ -24,9 +24,8 @@ pub(crate) struct Exits {
 }
 
 impl Exits {
-    /// Those beside `graph`, which has `of` layers, to run on the engine called `engine`.
-    pub fn beside(graph: &Path, of: usize, engine: &str, threads: usize) -> Self {
-        let engine = if engine == "ort" { EngineChoice::Ort } else { EngineChoice::Rten };
+    /// Those beside `graph`, which has `of` layers, to run on `engine`.
+    pub fn beside(graph: &Path, of: usize, engine: EngineChoice, threads: usize) -> Self {
         let options = OnnxOptions { engine, threads: Some(threads), dtype: None };
         let whole = graph.file_stem().is_some_and(|stem| stem == "model");
         let files = graph.parent().filter(|_| whole).and_then(|folder| std::fs::read_dir(folder).ok());

@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use unspool_core::{Error, Result};
 
 use crate::cache::runner::Runner;
-use crate::engine::EngineChoice;
 use crate::engine::choose::choose;
 use crate::engine::contract::{Call, Engine, Feed, LogitsCall};
 use crate::graph::read;
@@ -60,7 +59,6 @@ impl Head {
             )));
         }
         let signature = read::read_head(&self.path, runner.signature.vocab_size)?;
-        let choice = if runner.engine.name() == "ort" { EngineChoice::Ort } else { EngineChoice::Rten };
-        Ok(choose(choice, &self.path, &signature, self.threads)?.engine)
+        Ok(choose(runner.engine.name().parse()?, &self.path, &signature, self.threads)?.engine)
     }
 }

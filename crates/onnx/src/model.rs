@@ -65,7 +65,7 @@ impl OnnxModel {
         }
         let Chosen { engine, hint } = choose(options.engine, &graph, &signature, threads)?;
         let max_positions = facts.max_positions;
-        let exits = Exits::beside(&graph, signature.layers(), engine.name(), threads);
+        let exits = Exits::beside(&graph, signature.layers(), engine.name().parse()?, threads);
         let mut description = Description::new(&graph, &signature, &*engine, threads, max_positions, hint);
         description.early_exits = exits.layers();
         let runner = Runner { engine, signature: Arc::new(signature), max_positions };

@@ -3,7 +3,7 @@
 use unspool_core::decode::KeptSession;
 use unspool_core::generate::generate_kept;
 use unspool_core::stop::FinishReason;
-use unspool_core::{Assist, Error, Own, Result, Sequence, Timing, TokenId};
+use unspool_core::{Assist, Error, Own, Result, Sequence, Settings, Timing, TokenId};
 use unspool_tasks::{Message, Shown, StopHold};
 
 use crate::assistant::Helping;
@@ -57,6 +57,25 @@ pub struct Turn {
     pub warnings: Vec<String>,
 }
 
+/// The settings of turns with `call`, where a conversation can have such.
+fn settings(pipeline: &Pipeline, call: &Call) -> Result<(Settings, Vec<String>)> {
+    let (settings, warnings) = pipeline.settings(call)?;
+    if settings.num_return_sequences > 1 {
+        return Err(Error::unsupported(
+            "num_return_sequences above 1 is not for conversations; each turn is one answer",
+        ));
+    }
+    if settings.token_healing {
+        return Err(Error::unsupported(
+            "token_healing is not for conversations: a turn ends as the chat template says",
+        ));
+    }
+    if let Some(layers) = settings.assisted.assistant_early_exit {
+        pipeline.model().early_exit(layers)?;
+    }
+    Ok((settings, warnings))
+}
+
 impl Pipeline {
     /// Begins a conversation with the model's chat template.
     pub fn conversation(&self, call: Call) -> Conversation<'_> {
@@ -84,15 +103,19 @@ impl<'p> Conversation<'p> {
     pub fn set(&mut self, name: &str, value: serde_json::Value) -> Result<Vec<String>> {
         let mut call = self.call.clone();
         call.config.set(name, value)?;
-        let (settings, warnings) = self.pipeline.settings(&call)?;
-        if settings.num_return_sequences > 1 {
-            return Err(Error::unsupported(
-                "num_return_sequences above 1 is not for conversations; each turn is one answer",
-            ));
-        }
+        let (_, warnings) = settings(self.pipeline, &call)?;
         self.call = call;
         self.helping = None;
         Ok(warnings)
+    }
+
+    /// The checked settings of every turn, and one line per setting that has no effect.
+    ///
+    /// # Errors
+    ///
+    /// When a setting cannot be honoured, in a conversation or at all.
+    pub fn settings(&self) -> Result<(Settings, Vec<String>)> {
+        settings(self.pipeline, &self.call)
     }
 
     /// Begins anew with this system message, or without one.
@@ -125,7 +148,7 @@ impl<'p> Conversation<'p> {
     }
 
     fn answer(&mut self, sink: &mut dyn TextSink) -> Result<Turn> {
-        let (settings, mut warnings) = self.pipeline.settings(&self.call)?;
+        let (settings, mut warnings) = self.settings()?;
         let text = self.pipeline.render(&self.messages)?;
         let prompt = self.tokens(&text)?;
         let stop_strings = settings.stop_strings.clone();

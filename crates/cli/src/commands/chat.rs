@@ -41,17 +41,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     if unbounded("max_new_tokens") && unbounded("max_length") {
         call.config.set("max_new_tokens", ANSWER.into())?;
     }
-    let (settings, warnings) = pipeline.settings(&call)?;
-    if settings.num_return_sequences > 1 || settings.token_healing {
-        let name = if settings.token_healing { "token_healing" } else { "num_return_sequences above 1" };
-        return Err(Error::unsupported(format!("{name} is not for conversations; leave it out")).into());
-    }
-    if let Some(layers) = settings.assisted.assistant_early_exit {
-        pipeline.model().early_exit(layers)?;
-    }
+    let mut conversation = pipeline.conversation(call);
+    let (_, warnings) = conversation.settings()?;
     let warned = notice::Warned::default();
     warned.warn(&warnings);
-    let mut conversation = pipeline.conversation(call);
     conversation.set_system(matches.get_one::<String>("system").map(String::as_str));
     let mut lines = Lines::open();
     // The editor hears Ctrl-C by itself; one that comes late, after an answer, must not end the program.

@@ -2,7 +2,7 @@
 
 use clap::{ArgMatches, FromArgMatches};
 use serde_json::{Map, Value, json};
-use unspool::config::{Resolved, Source};
+use unspool::config::{Resolved, Source, shown};
 use unspool::{Call, Description, EngineSupport, Error, GenerationConfig};
 
 use super::notice;
@@ -63,13 +63,6 @@ fn word(value: &impl serde::Serialize) -> String {
         Ok(other) => other.to_string(),
         Err(_) => String::new(),
     }
-}
-
-/// A value on one line; of a long one the beginning.
-fn short(value: &Value) -> String {
-    const LONGEST: usize = 60;
-    let text = value.to_string();
-    if text.chars().count() <= LONGEST { text } else { text.chars().take(LONGEST).chain("...".chars()).collect() }
 }
 
 impl Told<'_> {
@@ -139,7 +132,7 @@ impl Told<'_> {
         text.push_str(&two_columns(&settings));
         if !self.settings.extra().is_empty() {
             text.push_str("\nIn the model's file, and no generation settings here\n");
-            let unread = self.settings.extra().iter().map(|(name, value)| (name.clone(), short(value)));
+            let unread = self.settings.extra().iter().map(|(name, value)| (name.clone(), shown(value)));
             text.push_str(&two_columns(&unread.collect::<Vec<_>>()));
         }
         text

@@ -228,7 +228,7 @@ fn refuse_call_argument(name: &str) -> Result<()> {
 }
 
 /// A value for a message, cut when long.
-pub(crate) fn shown(value: &Value) -> String {
+pub fn shown(value: &Value) -> String {
     const LONGEST: usize = 60;
     let text = match value {
         // Containers may be huge: say only what they are.

@@ -20,7 +20,7 @@ pub use beams::{Beams, Constraint, EarlyStopping};
 pub use contrast::{Contrastive, DolaLayers};
 pub use field::{Field, Fill, Group, Kind, Neutral, Status};
 pub use fields::FIELDS;
-pub use generation_config::{GenerationConfig, from_folder_json};
+pub use generation_config::{GenerationConfig, from_folder_json, shown};
 pub use layers::{Layers, Resolved, Source};
 pub use mode::GenerationMode;
 pub use rules::Rules;

@@ -120,21 +120,17 @@ fn refuse_drafts_with(fields: &Resolved, mode: GenerationMode) -> Result<()> {
         .chosen_by()
         .iter()
         .find(|name| fields.value(name).is_some_and(|value| *value != Value::Bool(false)));
-    match chosen {
-        Some(name) if mode != GenerationMode::Assisted => Err(fields.locate(
+    let other = match mode {
+        GenerationMode::Assisted => fields.value("dola_layers").map(|_| GenerationMode::Dola),
+        other => Some(other),
+    };
+    match (chosen, other) {
+        (Some(name), Some(other)) => Err(fields.locate(
             name,
             Error::unsupported(format!(
                 "{name}={} does not work with {}: drafts serve greedy decoding and sampling; leave one of the two out",
                 shown_field(fields, name),
-                mode.as_str()
-            )),
-        )),
-        Some(name) if fields.value("dola_layers").is_some() => Err(fields.locate(
-            name,
-            Error::unsupported(format!(
-                "{name}={} does not work with {}: drafts serve greedy decoding and sampling; leave one of the two out",
-                shown_field(fields, name),
-                GenerationMode::Dola.as_str()
+                other.as_str()
             )),
         )),
         _ => Ok(()),
