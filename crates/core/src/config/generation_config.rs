@@ -184,7 +184,7 @@ fn parse(text: &str) -> Result<Value> {
             text.len()
         )));
     }
-    serde_json::from_str(text).map_err(|error| Error::invalid_config("not readable as JSON").because(error))
+    crate::json::parse(text)
 }
 
 /// The error about a value: what, got, expected.
