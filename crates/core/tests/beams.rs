@@ -242,7 +242,7 @@ fn every(vocab: TokenId, eos: TokenId, length: usize) -> Vec<Vec<TokenId>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(unspool_testing::scaled(48)))]
 
     #[test]
     fn many_beams_are_exhaustive_search(salt in 0u32..1000, penalty in -1.0f64..2.0) {

@@ -180,7 +180,7 @@ fn filters() -> impl Strategy<Value = Settings> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(unspool_testing::scaled(48)))]
 
     #[test]
     fn a_neutral_rule_changes_nothing_bit_for_bit(given in given()) {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use unspool_core::{Keep, Model, RowInput, SessionOptions, TokenId};
 use unspool_onnx::{CacheMode, EngineChoice, OnnxModel, OnnxOptions};
 use unspool_testing::laws::{Tolerance, check_batch_law, check_cache_law, check_step_law, random_prompts};
+use unspool_testing::scaled;
 
 const ENGINES: [EngineChoice; 2] = [EngineChoice::Rten, EngineChoice::Ort];
 
@@ -82,7 +83,7 @@ fn the_graph_alone_decides_the_cache_mode() {
 #[test]
 fn a_row_does_not_depend_on_its_neighbours() {
     on_all(|model, tolerance| {
-        for seed in 0..3 {
+        for seed in 0..u64::from(scaled(3)) {
             check_batch_law(model, &random_prompts(seed, 4, 12, model.vocab_size()), tolerance)?;
         }
         Ok(())
@@ -92,7 +93,7 @@ fn a_row_does_not_depend_on_its_neighbours() {
 #[test]
 fn chunks_do_not_change_the_scores() {
     on_all(|model, tolerance| {
-        for seed in 0..3 {
+        for seed in 0..u64::from(scaled(3)) {
             check_step_law(model, &random_prompts(seed, 3, 24, model.vocab_size()), seed, tolerance)?;
         }
         Ok(())
@@ -102,7 +103,7 @@ fn chunks_do_not_change_the_scores() {
 #[test]
 fn walks_of_step_reorder_and_crop_leave_fresh_scores() {
     on_all(|model, tolerance| {
-        for seed in 0..6 {
+        for seed in 0..u64::from(scaled(6)) {
             check_cache_law(model, seed, 12, 20, tolerance)?;
         }
         Ok(())

@@ -4,6 +4,7 @@
 mod known_draft;
 pub mod laws;
 pub mod log;
+pub mod scale;
 pub mod scripted_model;
 mod scripted_session;
 pub mod tables;
@@ -11,4 +12,5 @@ pub mod tables;
 pub use known_draft::KnownDraft;
 pub use laws::{Tolerance, check_batch_law, check_cache_law, check_step_law, random_prompts};
 pub use log::{Call, CallLog, StepRow};
+pub use scale::scaled;
 pub use scripted_model::ScriptedModel;

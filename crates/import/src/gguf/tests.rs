@@ -169,7 +169,7 @@ fn opens_a_path_and_names_it_in_errors() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(unspool_testing::scaled(512)))]
 
     #[test]
     fn mutated_files_never_panic(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12)) {

@@ -107,7 +107,7 @@ fn prefers_the_single_file_and_names_a_folder_without_weights() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(unspool_testing::scaled(512)))]
 
     #[test]
     fn mutated_files_never_panic(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {

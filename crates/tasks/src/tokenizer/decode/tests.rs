@@ -62,7 +62,7 @@ fn reference(tokenizer: &Tokenizer, ids: &[u32], skip: bool, cleaned: bool) -> S
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(unspool_testing::scaled(400)))]
 
     #[test]
     fn text_and_pieces_equal_the_library(ids in prop::collection::vec(0u32..26, 0..24), skip: bool, cleaned: bool) {
