@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use unspool::{Error, Result, TokenId};
 
+use crate::print::file::place;
+
 /// A result file being written.
 #[derive(Debug)]
 pub struct Results {
@@ -32,34 +34,6 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
-}
-
-/// Where a result is put: `target`, or what it links to.
-///
-/// # Errors
-///
-/// When something else than a file is there, which a result must not replace, or its folder does not exist.
-pub fn place(target: &Path) -> Result<PathBuf> {
-    if target == Path::new("-") {
-        return Err(Error::invalid_input(
-            "--out - is no file; leave --out away to print the results (generate prints them with --json)",
-        ));
-    }
-    match fs::canonicalize(target) {
-        Err(_) if target.symlink_metadata().is_ok() => Err(Error::invalid_input(
-            "a result would replace this link, which leads to no regular file; give another name",
-        )
-        .at(target.display())),
-        Err(_) => match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => {
-                Err(Error::invalid_input("the folder to write into does not exist; make it first").at(parent.display()))
-            }
-            _ => Ok(target.to_path_buf()),
-        },
-        Ok(real) if real.is_file() => Ok(real),
-        Ok(_) => Err(Error::invalid_input("a result would replace this, which is no regular file; give another name")
-            .at(target.display())),
-    }
 }
 
 /// What the run that left a partial result said of itself, if there is one that can be continued.

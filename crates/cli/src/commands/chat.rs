@@ -1,6 +1,6 @@
 //! `unspool chat`: a conversation.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 
 use clap::{ArgMatches, FromArgMatches};
@@ -14,11 +14,10 @@ use super::notice;
 use super::spoken::{HELP, Spoken, read};
 use crate::args::model::ModelArgs;
 use crate::args::{assistant, fields};
-use crate::batch::results::place;
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
-use crate::print::out;
 use crate::print::table::two_columns;
+use crate::print::{file, out};
 
 /// Tokens of an answer when neither the user nor the model says how many.
 const ANSWER: usize = 1024;
@@ -161,29 +160,11 @@ impl TextSink for Answering {
     }
 }
 
-/// Writes the messages as JSON, whole or not at all.
-fn save(file: &Path, conversation: &Conversation<'_>) -> Result<(), Error> {
-    let failed =
-        |error: std::io::Error| Error::io("the messages could not be written").at(file.display()).because(error);
+/// Writes the messages as JSON.
+fn save(target: &Path, conversation: &Conversation<'_>) -> Result<(), Error> {
     let json = serde_json::to_string_pretty(conversation.messages())
         .map_err(|error| Error::io("the messages are not JSON").because(error))?;
-    let file = &place(file)?;
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut new = new_file(folder).map_err(failed)?;
-    new.write_all(json.as_bytes()).and_then(|()| new.write_all(b"\n")).map_err(failed)?;
-    new.persist(file).map_err(|error| failed(error.error))?;
-    Ok(())
-}
-
-/// A new file in `folder` with the permissions that any new file of the user has.
-fn new_file(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
+    file::write(target, &(json + "\n"), false, "remove it first")
 }
 
 /// Where lines come from: an editor with history on a terminal, else standard input as it is.

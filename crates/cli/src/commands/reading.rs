@@ -7,9 +7,10 @@ use unspool::{Result, TokenId};
 
 use super::notice;
 use crate::args::texts::TextArgs;
-use crate::batch::results::{Results, place};
+use crate::batch::results::Results;
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
+use crate::print::file::place;
 use crate::print::{out, progress};
 
 /// Checks, before a model is opened, that the file of results is not the file of texts.

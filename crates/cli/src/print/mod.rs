@@ -1,5 +1,6 @@
 //! What goes to standard output and standard error.
 
+pub mod file;
 pub mod json;
 pub mod out;
 pub mod progress;
