@@ -25,10 +25,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Failure> {
-    let matches = match args::command::command().try_get_matches() {
-        Ok(matches) => matches,
-        Err(error) => return args::command::explain(&error),
-    };
+    let Some(matches) = args::command::parse(std::env::args_os())? else { return Ok(()) };
     match matches.subcommand() {
         Some(("demo", matches)) => commands::demo::run(matches),
         Some(("generate", matches)) => commands::generate::run(matches),

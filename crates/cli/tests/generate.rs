@@ -68,9 +68,20 @@ fn token_healing_rewrites_the_end_of_a_prompt() {
 
 #[test]
 fn several_prompts_are_told_in_order_and_each_equals_the_prompt_alone() {
-    let both = generate("llama", &["the old house", "she read", "--max-new-tokens", "6"]).fine();
+    let both =
+        generate("llama", &["--prompt", "the old house", "--prompt", "she read", "--max-new-tokens", "6"]).fine();
     let alone = |prompt| generate("llama", &[prompt, "--max-new-tokens", "6"]).fine();
     assert_eq!(both, alone("the old house") + &alone("she read"));
+}
+
+#[test]
+fn a_word_behind_a_switch_is_its_value_only_when_it_is_one() {
+    let told = |words: &[&str]| generate("gpt2", &[words, &["--max-new-tokens", "12", "--seed", "1"]].concat()).fine();
+    let plain = told(&[RIVER]);
+    assert_eq!(told(&[RIVER, "--do-sample", "false"]), plain);
+    assert_eq!(told(&["--do-sample", "false", RIVER, "--json", "false"]), plain);
+    assert_ne!(told(&["--do-sample", RIVER]), plain);
+    assert_eq!(told(&["--do-sample", RIVER]), told(&["--do-sample", "true", RIVER]));
 }
 
 #[test]
@@ -174,7 +185,14 @@ fn lengths_that_contradict_each_other_are_told() {
 fn bad_input_is_one_clear_line() {
     let long = json!([vec![1; 5000]]).to_string();
     let deep = "[".repeat(100_000);
-    let cases: [(&[&str], i32, &str); 15] = [
+    let cases: [(&[&str], i32, &str); 18] = [
+        (
+            &["hi", "there"],
+            2,
+            "\"hi\" and \"there\" are two texts; put one of several words in quotes, and give each of several prompts with --prompt",
+        ),
+        (&["hi", "--eos-token-id", "2", "3"], 2, "such as '[1,2]'"),
+        (&["hi", "--prompt", "there"], 2, "--prompt"),
         (&["--ids", "[[1,99999]]"], 1, "99999"),
         (&["--ids", &long], 1, "5000 tokens"),
         (&["--ids", "[[1,"], 1, "--ids"),

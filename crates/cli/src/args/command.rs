@@ -1,12 +1,14 @@
 //! The whole command line.
 
+use std::ffi::OsString;
+
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, Args, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, value_parser};
 
 use super::model::{ModelArgs, RunArgs, WeightsArg};
 use super::prompts::PromptArgs;
 use super::texts::TextArgs;
-use super::{assistant, fields};
+use super::{assistant, fields, switches};
 use crate::failure::Failure;
 use crate::print::out;
 
@@ -21,7 +23,8 @@ pub fn command() -> Command {
 }
 
 fn demo() -> Command {
-    let question = Arg::new("question").value_name("QUESTION").help("What to ask [default: the capital of France]");
+    let question =
+        Arg::new("question").value_name("QUESTION").num_args(0..).help("What to ask [default: the capital of France]");
     let command = RunArgs::augment_args(Command::new("demo").arg(question));
     fields::add(command).about("Fetch a small model once and let it answer a question")
 }
@@ -216,12 +219,26 @@ fn import() -> Command {
     ])
 }
 
+/// What the words of a command line say; `None` when they ask for help or the version, which is printed.
+///
+/// # Errors
+///
+/// [`Failure::Usage`] for a wrong command line.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<ArgMatches>, Failure> {
+    let command = command();
+    let words = switches::join(&command, words)?;
+    match command.try_get_matches_from(words) {
+        Ok(matches) => Ok(Some(matches)),
+        Err(error) => explain(&error).map(|()| None),
+    }
+}
+
 /// Help and version go to standard output; anything else is a wrong command line, told in one line.
 ///
 /// # Errors
 ///
 /// [`Failure::Usage`] for a wrong command line.
-pub fn explain(error: &clap::Error) -> Result<(), Failure> {
+fn explain(error: &clap::Error) -> Result<(), Failure> {
     let text = error.render().to_string();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return out::write(&text),

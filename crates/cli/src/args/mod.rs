@@ -5,4 +5,5 @@ pub mod command;
 pub mod fields;
 pub mod model;
 pub mod prompts;
+pub mod switches;
 pub mod texts;

@@ -12,16 +12,20 @@ use crate::failure::Failure;
 /// What the model is asked.
 #[derive(Args, Clone, Debug)]
 pub struct PromptArgs {
-    /// Texts to go on from; - reads one from standard input (without its last line's end).
+    /// A text to continue; - reads it from standard input (without its last line's end).
     #[arg(value_name = "PROMPT")]
+    pub text: Vec<String>,
+
+    /// A text to continue; repeat it for several.
+    #[arg(long, value_name = "TEXT", help_heading = "Prompts", conflicts_with = "text")]
     pub prompt: Vec<String>,
 
     /// Token ids in place of text: [[1,2,3],[4,5]] is a batch of two prompts.
-    #[arg(long, value_name = "JSON", help_heading = "Prompts", conflicts_with_all = ["prompt", "prompts", "chat", "raw"])]
+    #[arg(long, value_name = "JSON", help_heading = "Prompts", conflicts_with_all = ["text", "prompt", "prompts", "chat", "raw"])]
     pub ids: Option<String>,
 
     /// Prompts from a file of JSON lines: a string, {"prompt": ...}, {"ids": ...} or {"messages": ...} each.
-    #[arg(long, value_name = "FILE", help_heading = "Prompts", conflicts_with = "prompt")]
+    #[arg(long, value_name = "FILE", help_heading = "Prompts", conflicts_with_all = ["text", "prompt"])]
     pub prompts: Option<PathBuf>,
 
     /// Put each text into the model's chat template, as a user's message.
@@ -56,10 +60,9 @@ impl PromptArgs {
             read::lines(path)?
         } else if let Some(json) = &self.ids {
             read::ids(json)?
-        } else if self.prompt.is_empty() {
-            return Err(Failure::usage("there is no prompt; give a text, - for standard input, --ids or --prompts"));
         } else {
-            let numbered = self.prompt.iter().enumerate();
+            let texts = self.texts()?;
+            let numbered = texts.iter().enumerate();
             let placed =
                 numbered.map(|(index, text)| Ok((format!("prompt {index}"), Prompt::Text(text_or_stdin(text)?))));
             placed.collect::<Result<_, Failure>>()?
@@ -71,6 +74,17 @@ impl PromptArgs {
             }
         }
         Ok(prompts)
+    }
+
+    /// The texts of the command line.
+    fn texts(&self) -> Result<&[String], Failure> {
+        if let Some(one) = one_text(&self.text, ", and give each of several prompts with --prompt")? {
+            return Ok(std::slice::from_ref(one));
+        }
+        if self.prompt.is_empty() {
+            return Err(Failure::usage("there is no prompt; give a text, - for standard input, --ids or --prompts"));
+        }
+        Ok(&self.prompt)
     }
 
     /// The negative prompts, in order; one stands for all.
@@ -100,6 +114,20 @@ impl PromptArgs {
         let system = self.system.iter().map(|text| Message::new("system", text.as_str()));
         Prompt::Messages(system.chain([Message::new("user", text.as_str())]).collect())
     }
+}
+
+/// The one text that `words` are; `None` without any. `several` says how to give several.
+///
+/// # Errors
+///
+/// When there are several: words of a text that should have been quoted, or of a list.
+pub fn one_text<'a>(words: &'a [String], several: &str) -> Result<Option<&'a String>, Failure> {
+    let [first, second, ..] = words else { return Ok(words.first()) };
+    let mut message = format!("{first:?} and {second:?} are two texts; put one of several words in quotes{several}");
+    if second.parse::<f64>().is_ok() {
+        message += "; an option that takes a list takes it as one word, such as '[1,2]'";
+    }
+    Err(Failure::Usage(message))
 }
 
 /// `text`, or for `-` what standard input holds, without the end of its last line.

@@ -7,6 +7,7 @@ use unspool::{Call, GenerationConfig, Message, OpenOptions, Prompt, Timing, cach
 use super::notice;
 use crate::args::fields;
 use crate::args::model::{RunArgs, early_exits};
+use crate::args::prompts::one_text;
 use crate::failure::Failure;
 use crate::fetch;
 use crate::interrupt::{self, Mode};
@@ -22,7 +23,8 @@ const QUESTION: &str = "What is the capital of France?";
 /// When the model can be fetched from nowhere, or the engine fails.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let run = RunArgs::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;
-    let question = matches.get_one::<String>("question").map_or(QUESTION, String::as_str);
+    let words: Vec<String> = matches.get_many("question").into_iter().flatten().cloned().collect();
+    let question = one_text(&words, "")?.map_or(QUESTION, String::as_str);
     let config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
     let cache = cache_folder()?;
     let model = fetch::demo::fetch(&cache)?;
