@@ -13,6 +13,8 @@ pub enum Failure {
     Error(Error),
     /// The user interrupted: exit code 130, as shells expect after Ctrl-C.
     Interrupted,
+    /// Something failed, and the user was told when it did: exit code 1.
+    Reported,
     /// The reader of the output went away; nothing to say.
     Quiet,
 }
@@ -29,6 +31,7 @@ impl Failure {
             Failure::Usage(message) => (message, 2),
             Failure::Error(error) => (error.to_string(), 1),
             Failure::Interrupted => return ExitCode::from(130),
+            Failure::Reported => return ExitCode::from(1),
             Failure::Quiet => return ExitCode::SUCCESS,
         };
         // One line, whatever a file or a library put into the message.

@@ -10,6 +10,7 @@ mod fetch;
 mod interrupt;
 mod print;
 mod quiet;
+mod typed;
 
 use std::process::ExitCode;
 

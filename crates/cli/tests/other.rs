@@ -48,7 +48,7 @@ fn a_conversation_from_a_pipe() {
         saved.display()
     );
     let ran = with_input(&["chat", model, "--engine", "rten", "--max-new-tokens", "4"], script.as_bytes());
-    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(ran.code, 1, "a line failed: {}", ran.err);
     assert!(ran.err.contains("nonsense"), "{}", ran.err);
     let messages: serde_json::Value = serde_json::from_slice(&std::fs::read(saved).unwrap()).unwrap();
     let roles: Vec<&str> = messages.as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();

@@ -12,6 +12,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum ErrorKind {
     /// A prompt, id, text or argument of the caller is not usable.
     InvalidInput,
+    /// A prompt or a conversation has more tokens than the model's positions or `max_length` have room for.
+    TooLong,
     /// A generation setting has a value that Python's `generate()` refuses too.
     InvalidConfig,
     /// The request is legal but not supported here; the message names what is refused.
@@ -93,6 +95,7 @@ macro_rules! constructors {
 
 constructors! {
     invalid_input => InvalidInput, "An [`ErrorKind::InvalidInput`].";
+    too_long => TooLong, "An [`ErrorKind::TooLong`].";
     invalid_config => InvalidConfig, "An [`ErrorKind::InvalidConfig`].";
     unsupported => Unsupported, "An [`ErrorKind::Unsupported`].";
     invalid_model => InvalidModel, "An [`ErrorKind::InvalidModel`].";

@@ -4,7 +4,7 @@ use unspool_core::decode::KeptSession;
 use unspool_core::generate::generate_kept;
 use unspool_core::stop::FinishReason;
 use unspool_core::{Assist, Error, Own, Result, Sequence, Settings, Timing, TokenId};
-use unspool_tasks::{Message, Shown, StopHold};
+use unspool_tasks::{Message, StopHold};
 
 use crate::assistant::Helping;
 use crate::call::Call;
@@ -33,6 +33,20 @@ pub struct Conversation<'p> {
     /// The assistant, which keeps its cache too.
     helping: Option<Helping>,
     told: Told,
+    context: Context,
+    /// Messages after the system message that the model no longer reads.
+    dropped: usize,
+}
+
+/// What a conversation does when it no longer fits the model's positions (or `max_length`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Context {
+    /// The turn fails with [`ErrorKind::TooLong`](crate::ErrorKind::TooLong), and the conversation stays as it was.
+    #[default]
+    Refuse,
+    /// The oldest turns are no longer read, the system message and the latest turns are: so many are dropped that an
+    /// answer of `max_new_tokens`, but at most a quarter of the positions, has room.
+    KeepFirst,
 }
 
 /// The text and tokens that the model has seen or written.
@@ -55,6 +69,10 @@ pub struct Turn {
     pub timing: Timing,
     /// One line per setting that had no effect as it was combined.
     pub warnings: Vec<String>,
+    /// Messages that were dropped to make room for this turn ([`Context::KeepFirst`]).
+    pub dropped: usize,
+    /// Whether the answer ended because the model has no position left.
+    pub context_full: bool,
 }
 
 /// The settings of turns with `call`, where a conversation can have such.
@@ -79,8 +97,16 @@ fn settings(pipeline: &Pipeline, call: &Call) -> Result<(Settings, Vec<String>)>
 impl Pipeline {
     /// Begins a conversation with the model's chat template.
     pub fn conversation(&self, call: Call) -> Conversation<'_> {
-        let call = Call { shown: Shown::Cut, ..call.for_texts() };
-        Conversation { pipeline: self, messages: Vec::new(), call, kept: None, helping: None, told: Told::default() }
+        Conversation {
+            pipeline: self,
+            messages: Vec::new(),
+            call: call.for_texts(),
+            kept: None,
+            helping: None,
+            told: Told::default(),
+            context: Context::default(),
+            dropped: 0,
+        }
     }
 }
 
@@ -118,13 +144,25 @@ impl<'p> Conversation<'p> {
         settings(self.pipeline, &self.call)
     }
 
+    /// Sets what happens when the conversation no longer fits the model.
+    pub fn set_context(&mut self, context: Context) {
+        self.context = context;
+    }
+
+    /// The system message, if there is one.
+    pub fn system(&self) -> Option<&str> {
+        self.messages.iter().find(|message| message.role == "system").and_then(|message| message.content.as_str())
+    }
+
     /// Begins anew with this system message, or without one.
     pub fn set_system(&mut self, text: Option<&str>) {
+        self.dropped = 0;
         self.messages = text.map(|text| Message::new("system", text)).into_iter().collect();
     }
 
     /// Begins anew; the system message stays.
     pub fn reset(&mut self) {
+        self.dropped = 0;
         self.messages.retain(|message| message.role == "system");
     }
 
@@ -149,8 +187,7 @@ impl<'p> Conversation<'p> {
 
     fn answer(&mut self, sink: &mut dyn TextSink) -> Result<Turn> {
         let (settings, mut warnings) = self.settings()?;
-        let text = self.pipeline.render(&self.messages)?;
-        let prompt = self.tokens(&text)?;
+        let (text, prompt, dropped) = self.fitted(&settings)?;
         let stop_strings = settings.stop_strings.clone();
         let Call { shown, streaming, .. } = self.call;
         let mut streamed = Streamed::new(self.pipeline.tokenizer()?, &stop_strings, shown, streaming, sink);
@@ -170,7 +207,57 @@ impl<'p> Conversation<'p> {
         self.told = Told { text: text + &tokenizer.decode(&sequence.ids, false), ids: prompt };
         self.told.ids.extend_from_slice(&sequence.ids);
         warnings.extend(output.warnings);
-        Ok(Turn { text: shown, finish: sequence.finish.clone(), sequence, timing: output.timing, warnings })
+        let positions = self.pipeline.model().max_positions();
+        let full = positions.is_some_and(|positions| self.told.ids.len() > positions);
+        let full = full && sequence.finish == FinishReason::Length;
+        Ok(Turn {
+            text: shown,
+            finish: sequence.finish.clone(),
+            sequence,
+            timing: output.timing,
+            warnings,
+            dropped: dropped - std::mem::replace(&mut self.dropped, dropped),
+            context_full: full,
+        })
+    }
+
+    /// The text and tokens of the messages that the model reads, and how many it does not.
+    ///
+    /// # Errors
+    ///
+    /// When they do not fit and must not be dropped, or the last message alone does not fit.
+    fn fitted(&self, settings: &Settings) -> Result<(String, Vec<TokenId>, usize)> {
+        let positions = self.pipeline.model().max_positions();
+        let system = self.messages.iter().take_while(|message| message.role == "system").count();
+        let mut dropped = self.dropped;
+        loop {
+            let mut messages = self.messages.clone();
+            messages.drain(system..system + dropped);
+            let text = self.pipeline.render(&messages)?;
+            let prompt = self.tokens(&text)?;
+            let len = prompt.len();
+            let longest = settings.max_length_for(len);
+            // The turns that stay begin with the next question, as every template expects.
+            let next = messages.iter().skip(system + 1).position(|message| message.role == "user").map(|at| at + 1);
+            let fits = longest.as_ref().is_ok_and(|longest| match (positions, self.context, next) {
+                (None, ..) => true,
+                (Some(positions), Context::KeepFirst, Some(_)) => {
+                    len + (longest - len).min(positions.div_ceil(4)) <= positions + 1
+                }
+                (Some(positions), ..) => len <= positions,
+            });
+            match next {
+                _ if fits => return Ok((text, prompt, dropped)),
+                Some(next) if self.context == Context::KeepFirst => dropped += next,
+                _ => {
+                    longest?;
+                    return Err(Error::too_long(format!(
+                        "the conversation has {len} tokens and the model takes at most {} positions; begin anew, or drop the oldest turns",
+                        positions.unwrap_or_default()
+                    )));
+                }
+            }
+        }
     }
 
     /// The tokens of the rendered conversation. Where it goes on from what was told before, only the rest is encoded: the

@@ -48,7 +48,7 @@ pub mod text;
 
 pub use cache::cache_folder;
 pub use call::{Call, DefaultLength, random_seed};
-pub use conversation::{Conversation, Turn};
+pub use conversation::{Context, Conversation, Turn};
 pub use detector::open_synth_id_detector;
 pub use embedding::EmbedOptions;
 pub use events::{TextEvent, TextEvents, TextStream};

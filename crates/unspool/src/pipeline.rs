@@ -305,7 +305,7 @@ impl Pipeline {
         }
         check_ids(&ids, self.model.vocab_size())?;
         if let Some(positions) = self.model.max_positions().filter(|positions| ids.len() > *positions) {
-            return Err(Error::invalid_input(format!(
+            return Err(Error::too_long(format!(
                 "the prompt has {} tokens and the model takes at most {positions} positions; shorten the prompt",
                 ids.len()
             )));

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use unspool::{
-    Call, ChatTemplate, EngineChoice, ErrorKind, FinishReason, Flow, GenerationConfig, OpenOptions, Own, Pipeline,
-    Prompt, Row, Shown, StreamBy, Streaming, TextSink, TextStreamer, TokenId, Tokenizer,
+    Call, ChatTemplate, Context, EngineChoice, ErrorKind, FinishReason, Flow, GenerationConfig, OpenOptions, Own,
+    Pipeline, Prompt, Row, Shown, StreamBy, Streaming, TextSink, TextStreamer, TokenId, Tokenizer,
 };
 use unspool_testing::ScriptedModel;
 
@@ -143,6 +143,40 @@ fn a_turn_that_fails_leaves_the_conversation_as_it_was() {
     assert!(conversation.set("temprature", 4.into()).is_err());
     conversation.set("top_k", 4.into()).unwrap();
     assert_eq!(conversation.call().config.int("top_k"), Some(4));
+}
+
+#[test]
+fn a_full_conversation_is_refused_or_loses_its_oldest_turns() {
+    let pipeline = pipeline(ScriptedModel::hashed(VOCAB).with_max_positions(60));
+    let mut conversation = pipeline.conversation(Call::new());
+    conversation.set_system(Some("be brief"));
+    let turns: Vec<_> = (0..5).map_while(|_| conversation.say("the river", &mut Told::default()).ok()).collect();
+    let said = turns.len();
+    assert!((1..5).contains(&said), "{said}");
+    let messages = conversation.messages().to_vec();
+    let error = conversation.say("the river", &mut Told::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLong, "{error}");
+    assert_eq!(conversation.messages(), messages, "a refused turn changes nothing");
+
+    conversation.set_context(Context::KeepFirst);
+    let turn = conversation.say("the river", &mut Told::default()).unwrap();
+    assert!(turn.dropped > 0 && turn.dropped.is_multiple_of(2) && !turn.context_full, "{turn:?}");
+    // All messages are there still, and the model read those that remain: what a fresh conversation of them says.
+    assert_eq!(conversation.messages().len(), 1 + 2 * said + 2);
+    let kept: Vec<_> = messages[..1].iter().chain(&messages[1 + turn.dropped..]).cloned().collect();
+    let prompt = Prompt::Messages(kept.into_iter().chain([unspool::Message::user("the river")]).collect());
+    assert_eq!(turn.text, pipeline.generate(prompt, &Call::new()).unwrap().text());
+    assert_eq!(conversation.system(), Some("be brief"));
+    let error = conversation.say(&"long ".repeat(100), &mut Told::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLong, "{error}");
+}
+
+#[test]
+fn an_answer_that_fills_the_context_says_so() {
+    let pipeline = pipeline(ScriptedModel::hashed(VOCAB).with_max_positions(24));
+    let call = Call::new().set("max_new_tokens", 100).unwrap();
+    let turn = pipeline.conversation(call).say("the river", &mut Told::default()).unwrap();
+    assert!(turn.context_full && turn.finish == FinishReason::Length, "{turn:?}");
 }
 
 #[test]

@@ -74,8 +74,16 @@ fn generate() -> Command {
 }
 
 fn chat() -> Command {
-    let command = Command::new("chat")
-        .arg(Arg::new("system").long("system").value_name("TEXT").help("The system's message").help_heading("Prompts"));
+    let command = Command::new("chat").args([
+        Arg::new("system").long("system").value_name("TEXT").help("The system message").help_heading("Prompts"),
+        Arg::new("context")
+            .long("context")
+            .value_name("WHEN-FULL")
+            .value_parser(["refuse", "keep-first"])
+            .default_value("refuse")
+            .help("When the context is full: refuse the message, or drop the oldest turns but the system message")
+            .help_heading("Prompts"),
+    ]);
     fields::add(assistant::add(ModelArgs::augment_args(command).arg(seed())))
         .about("Talk with a model; /help lists what a line may be")
 }

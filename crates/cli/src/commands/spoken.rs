@@ -5,8 +5,10 @@
 pub enum Spoken<'a> {
     /// Something to say to the model.
     Say(&'a str),
-    /// `/system TEXT`; without text the message is taken away.
-    System(&'a str),
+    /// `/system`: show the system message.
+    ShowSystem,
+    /// `/system TEXT`; `None` for `/system -`, which removes the message.
+    System(Option<&'a str>),
     /// `/reset`.
     Reset,
     /// `/set`: list the settings.
@@ -15,27 +17,35 @@ pub enum Spoken<'a> {
     Tell(&'a str),
     /// `/set NAME VALUE`.
     Set(&'a str, &'a str),
-    /// `/save FILE`.
-    Save(&'a str),
+    /// `/save FILE`, or `/save! FILE`, which replaces a file.
+    Save {
+        /// Where to.
+        file: &'a str,
+        /// Whether a file that is there is replaced.
+        replace: bool,
+    },
     /// `/help`.
     Help,
     /// `/quit`.
     Quit,
     /// An empty line.
     Nothing,
-    /// A line that begins with a slash and is none of these, or lacks what it needs.
-    Unknown(&'a str),
+    /// A line that begins with a slash and is none of these, or lacks what it needs; what to do instead.
+    Wrong(String),
 }
 
 /// What `/help` says.
 pub const HELP: &str = "\
-  /system TEXT      sets the system message (it begins the conversation anew)
-  /reset            begins the conversation anew
+  /system           shows the system message
+  /system TEXT      sets it, and begins the conversation anew; /system - removes it
+  /reset            begins the conversation anew, with the same system message
   /set              lists the generation settings
+  /set NAME         shows one, and what it does
   /set NAME VALUE   sets one, for example: /set temperature 0.7
-  /save FILE        writes the messages as JSON
+  /save FILE        writes the messages as JSON to a new file; /save! FILE replaces a file
   /help             this list
   /quit             leaves (as does Ctrl-D); Ctrl-C stops an answer
+  //TEXT            says a text that begins with a slash
 ";
 
 /// Reads a line. A line that begins with two slashes is said with one.
@@ -50,19 +60,27 @@ pub fn read(line: &str) -> Spoken<'_> {
     }
     let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let rest = rest.trim();
+    if rest.contains('\n') && name != "system" {
+        return Spoken::Wrong(format!("/{name} is one line; begin with // to say this text"));
+    }
     match (name, rest) {
-        ("system", text) => Spoken::System(text),
+        ("system", "") => Spoken::ShowSystem,
+        ("system", "-") => Spoken::System(None),
+        ("system", text) => Spoken::System(Some(text)),
         ("reset", "") => Spoken::Reset,
         ("set", "") => Spoken::List,
         ("set", rest) => match rest.split_once(char::is_whitespace) {
             Some((name, value)) => Spoken::Set(name, value.trim()),
             None => Spoken::Tell(rest),
         },
-        ("save", "") => Spoken::Unknown(line),
-        ("save", file) => Spoken::Save(file),
-        ("help" | "?", _) => Spoken::Help,
-        ("quit" | "exit", _) => Spoken::Quit,
-        _ => Spoken::Unknown(line),
+        ("save" | "save!", "") => Spoken::Wrong(format!("/{name} needs a file name, for example: /{name} talk.json")),
+        ("save" | "save!", file) => Spoken::Save { file, replace: name == "save!" },
+        ("help" | "?", "") => Spoken::Help,
+        ("quit" | "exit", "") => Spoken::Quit,
+        ("reset" | "help" | "?" | "quit" | "exit", _) => {
+            Spoken::Wrong(format!("/{name} stands alone; begin with // to say this text"))
+        }
+        _ => Spoken::Wrong(format!("/{name} is no command; /help lists them, and // begins a text with a slash")),
     }
 }
 
@@ -75,22 +93,37 @@ mod tests {
         let cases = [
             ("hello there", Spoken::Say("hello there")),
             ("  ", Spoken::Nothing),
-            ("/system Be brief.", Spoken::System("Be brief.")),
-            ("/system", Spoken::System("")),
+            ("/system Be brief.", Spoken::System(Some("Be brief."))),
+            ("/system Be brief.\nSay yes.", Spoken::System(Some("Be brief.\nSay yes."))),
+            ("/system", Spoken::ShowSystem),
+            ("/system -", Spoken::System(None)),
             ("/reset", Spoken::Reset),
             ("/set", Spoken::List),
             ("/set temperature", Spoken::Tell("temperature")),
             ("/set temperature  0.7 ", Spoken::Set("temperature", "0.7")),
             ("/set stop_strings [\"a b\"]", Spoken::Set("stop_strings", "[\"a b\"]")),
-            ("/save a file.json", Spoken::Save("a file.json")),
-            ("/save", Spoken::Unknown("/save")),
+            ("/save a file.json", Spoken::Save { file: "a file.json", replace: false }),
+            ("/save! talk.json", Spoken::Save { file: "talk.json", replace: true }),
             ("/help", Spoken::Help),
             ("/quit", Spoken::Quit),
-            ("/nonsense", Spoken::Unknown("/nonsense")),
             ("//usr is a folder", Spoken::Say("/usr is a folder")),
         ];
         for (line, expected) in cases {
             assert_eq!(read(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn says_what_a_wrong_command_lacks() {
+        for (line, expected) in [
+            ("/save", "/save needs a file name"),
+            ("/save!", "/save! needs a file name"),
+            ("/nonsense x", "/nonsense is no command"),
+            ("/reset now", "/reset stands alone"),
+            ("/save a\nb", "/save is one line"),
+        ] {
+            let Spoken::Wrong(message) = read(line) else { panic!("{line}") };
+            assert!(message.starts_with(expected), "{message}");
         }
     }
 }

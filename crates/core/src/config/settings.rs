@@ -11,7 +11,7 @@ use crate::config::layers::{Resolved, Source};
 use crate::config::mode::GenerationMode;
 use crate::config::rules::Rules;
 use crate::config::validate;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::token::TokenId;
 
 /// New tokens when neither the model nor the call says a length.
@@ -208,14 +208,20 @@ impl Settings {
         if prompt_len < limit {
             return Ok(limit);
         }
-        let (field, advice) = match self.max_length {
-            MaxLength::Default => ("the model's maximum of positions", "shorten the prompt"),
-            MaxLength::New(_) => ("max_new_tokens", "give at least 1"),
-            MaxLength::Total(_) => ("max_length", "shorten the prompt, raise max_length or set max_new_tokens instead"),
+        let (kind, field, advice) = match self.max_length {
+            MaxLength::Default => (ErrorKind::TooLong, "the model's maximum of positions", "shorten the prompt"),
+            MaxLength::New(_) => (ErrorKind::InvalidInput, "max_new_tokens", "give at least 1"),
+            MaxLength::Total(_) => {
+                (ErrorKind::TooLong, "max_length", "shorten the prompt, raise max_length or set max_new_tokens instead")
+            }
         };
-        Err(Error::invalid_input(format!(
-            "the prompt has {prompt_len} tokens and {field} allows {limit} in all, so there is no room for a new one; {advice}"
-        )))
+        Err(Error::new(
+            kind,
+            format!(
+                "the prompt has {prompt_len} tokens and {field} allows {limit} in all, so there is no room for a new one; \
+                 {advice}"
+            ),
+        ))
     }
 
     /// The same length without the check.

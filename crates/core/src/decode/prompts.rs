@@ -96,7 +96,7 @@ fn check_one<'a>(
     };
     check_ids(&ids, vocab)?;
     if let Some(positions) = positions.filter(|positions| ids.len() > *positions) {
-        return Err(Error::invalid_input(format!(
+        return Err(Error::too_long(format!(
             "the prompt has {} tokens and the model takes at most {positions} positions; shorten the prompt",
             ids.len()
         )));
