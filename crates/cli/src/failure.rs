@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use unspool::Error;
 
+use crate::print::line::one_line;
+
 /// The end of a command that did not succeed.
 #[derive(Debug)]
 pub enum Failure {
@@ -34,9 +36,8 @@ impl Failure {
             Failure::Reported => return ExitCode::from(1),
             Failure::Quiet => return ExitCode::SUCCESS,
         };
-        // One line, whatever a file or a library put into the message.
-        let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("error: {message}\n").as_bytes());
+        let _ =
+            std::io::Write::write_all(&mut std::io::stderr(), format!("error: {}\n", one_line(&message)).as_bytes());
         ExitCode::from(code)
     }
 }

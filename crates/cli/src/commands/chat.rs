@@ -122,7 +122,6 @@ impl Chat<'_> {
     /// Says an error that does not end the conversation.
     fn complain(&mut self, message: &str) {
         self.failed = true;
-        let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
         notice::say(&format!("error: {message}"));
     }
 

@@ -9,10 +9,11 @@ use unspool::{OpenOptions, Pipeline};
 
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
+use crate::print::line::one_line;
 
 /// Says one line on standard error.
 pub fn say(line: &str) {
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("{}\n", one_line(line)).as_bytes());
 }
 
 /// Opens a model, and says what the user should know: that a checkpoint was imported, and how to be faster.

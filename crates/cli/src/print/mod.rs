@@ -2,6 +2,7 @@
 
 pub mod file;
 pub mod json;
+pub mod line;
 pub mod out;
 pub mod progress;
 pub mod streamed;
