@@ -4,7 +4,7 @@ mod common;
 
 use std::path::PathBuf;
 
-use common::{command, generate, json_lines, model, unspool, with_input};
+use common::{command, generate, json_lines, model, model_that_chats, unspool, with_input};
 use serde_json::{Value, json};
 
 const RIVER: &str = "the river runs to the sea";
@@ -29,6 +29,65 @@ fn the_pieces_of_a_stream_are_the_same_text_and_the_prompt_comes_first_when_aske
     assert_eq!(told(&["--stream", "word"]), format!("{AFTER}\n"));
     assert_eq!(told(&["--stream", "word", "--show-prompt"]), format!("{RIVER}{AFTER}\n"));
     assert_eq!(told(&["--show-prompt"]), format!("{RIVER}{AFTER}\n"));
+}
+
+#[test]
+fn a_chat_that_ends_with_an_assistant_is_continued_and_rows_have_tools_of_their_own() {
+    let folder = model_that_chats("llama");
+    let model = folder.path().to_str().unwrap();
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        folder.path().join(name).to_str().unwrap().to_owned()
+    };
+    write(
+        "chat_template.jinja",
+        "{% if tools %}tools {{ tools[0].name }}\n{% endif %}{% if note %}{{ note }}\n{% endif %}\
+         {% for m in messages %}{{ m.role }}: {{ m.content }};\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}",
+    );
+    let chat = r#""messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Sure, the"}]"#;
+    let rows = write("rows.jsonl", &format!("{{{chat}}}\n{{{chat}, \"tools\": [{{\"name\": \"own\"}}]}}\n"));
+    let tools = write("tools.json", r#"[{"name": "common"}]"#);
+    let run = |extra: &[&str]| {
+        let words =
+            ["generate", model, "--prompts", &rows, "--show-prompt", "--engine", "rten", "--max-new-tokens", "1"];
+        unspool(&[&words[..], extra].concat())
+    };
+    let prompts = |extra: &[&str], expected: [&str; 2]| {
+        let out = run(extra).fine();
+        for expected in expected {
+            assert!(out.contains(expected), "{extra:?}: {expected:?} is missing in {out:?}");
+        }
+        assert!(extra.iter().any(|word| word.contains("final")) || !out.contains("Sure, the;"), "{out:?}");
+    };
+    prompts(&[], ["user: hi;\nassistant: Sure, the", "tools own\nuser: hi;"]);
+    prompts(&["--tools", &tools], ["tools common\nuser: hi;", "tools own\nuser: hi;"]);
+    prompts(&["--template-args", r#"{"note": "n"}"#], ["n\nuser: hi;", "tools own\nn\nuser"]);
+    let ended = "assistant: Sure, the;\nassistant: ";
+    prompts(&["--continue-final-message", "false"], [ended, ended]);
+    prompts(&["--continue-final-message=false", "--no-add-generation-prompt"], ["Sure, the;\n", "Sure, the;\n"]);
+    assert!(run(&["--continue-final-message=reasoning_content"]).failed(1).contains("no \"reasoning_content\""));
+
+    let error = unspool(&["generate", model, "hi", "--tools", &tools, "--engine", "rten"]).failed(2);
+    assert!(error.contains("add --chat"), "{error}");
+    let out = unspool(&[
+        "generate",
+        model,
+        "hi",
+        "--chat",
+        "--tools",
+        &tools,
+        "--show-prompt",
+        "--engine",
+        "rten",
+        "--max-new-tokens",
+        "1",
+    ]);
+    assert!(out.fine().starts_with("tools common\nuser: hi;\nassistant: "));
+    let wrong = write("rows2.jsonl", r#"{"prompt": "a", "tools": []}"#);
+    let error = unspool(&["generate", model, "--prompts", &wrong, "--engine", "rten"]).failed(1);
+    assert!(error.contains("tools"), "{error}");
+    let ran = with_input(&["chat", model, "--tools", &tools, "--engine", "rten", "--max-new-tokens", "2"], b"hi\n");
+    assert_eq!(ran.code, 0, "{}", ran.err);
 }
 
 #[test]

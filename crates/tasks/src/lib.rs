@@ -7,6 +7,6 @@ pub mod chat;
 pub mod text;
 pub mod tokenizer;
 
-pub use chat::{ChatTemplate, Clock, Message, RenderOptions};
+pub use chat::{ChatOptions, ChatTemplate, Clock, ContinueFinalMessage, Message};
 pub use text::{Healing, HealingChoice, Pieces, Shown, StopHold, TextStreamer};
 pub use tokenizer::{Tokenizer, TokenizerPair};

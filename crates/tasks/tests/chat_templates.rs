@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use unspool_tasks::{ChatTemplate, Clock, Message, RenderOptions};
+use unspool_tasks::{ChatOptions, ChatTemplate, Clock, Message};
 
 const NOON: Clock = Clock::At { unix_seconds: 1_722_081_600, utc_offset_seconds: 0 };
 
@@ -13,14 +13,15 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn options(case: &Value, prompt: bool) -> (Vec<Message>, RenderOptions) {
+fn options(case: &Value, prompt: bool) -> (Vec<Message>, ChatOptions) {
     let messages = serde_json::from_value(case["messages"].clone()).unwrap();
-    let options = RenderOptions {
-        add_generation_prompt: prompt,
+    let options = ChatOptions {
+        add_generation_prompt: Some(prompt),
+        continue_final_message: false.into(),
         tools: case.get("tools").and_then(Value::as_array).cloned(),
-        extra: case.get("extra").and_then(Value::as_object).cloned().unwrap_or_default(),
+        template_args: case.get("extra").and_then(Value::as_object).cloned().unwrap_or_default(),
         clock: NOON,
-        ..RenderOptions::default()
+        ..ChatOptions::default()
     };
     (messages, options)
 }

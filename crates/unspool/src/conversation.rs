@@ -4,7 +4,7 @@ use unspool_core::decode::KeptSession;
 use unspool_core::generate::generate_kept;
 use unspool_core::stop::FinishReason;
 use unspool_core::{Assist, Error, Own, Result, Sequence, Settings, Timing, TokenId};
-use unspool_tasks::{Message, StopHold};
+use unspool_tasks::{ChatOptions, Message, StopHold};
 
 use crate::assistant::Helping;
 use crate::call::Call;
@@ -28,6 +28,7 @@ use crate::text::{Streamed, TextSink};
 pub struct Conversation<'p> {
     pipeline: &'p Pipeline,
     messages: Vec<Message>,
+    options: ChatOptions,
     call: Call,
     kept: Option<KeptSession>,
     /// The assistant, which keeps its cache too.
@@ -100,6 +101,7 @@ impl Pipeline {
         Conversation {
             pipeline: self,
             messages: Vec::new(),
+            options: ChatOptions::default(),
             call: call.for_texts(),
             kept: None,
             helping: None,
@@ -119,6 +121,16 @@ impl<'p> Conversation<'p> {
     /// The settings of the turns to come.
     pub fn call(&self) -> &Call {
         &self.call
+    }
+
+    /// What the chat template is given besides the messages.
+    pub fn options(&self) -> &ChatOptions {
+        &self.options
+    }
+
+    /// Sets the tools, documents and template variables of the turns to come.
+    pub fn set_options(&mut self, options: ChatOptions) {
+        self.options = options;
     }
 
     /// Changes one generation field for the turns to come; a value that cannot be honoured changes nothing.
@@ -190,7 +202,7 @@ impl<'p> Conversation<'p> {
         let (text, prompt, dropped) = self.fitted(&settings)?;
         let stop_strings = settings.stop_strings.clone();
         let Call { shown, streaming, .. } = self.call;
-        let mut streamed = Streamed::new(self.pipeline.tokenizer()?, &stop_strings, shown, streaming, sink);
+        let mut streamed = Streamed::new(self.pipeline.tokenizer()?, &settings, shown, streaming, sink);
         let (request, _) =
             self.pipeline.request(vec![prompt.clone()], settings, &self.call, Own::default(), Some(&mut streamed));
         if self.helping.is_none() {
@@ -233,7 +245,7 @@ impl<'p> Conversation<'p> {
         loop {
             let mut messages = self.messages.clone();
             messages.drain(system..system + dropped);
-            let text = self.pipeline.render(&messages)?;
+            let text = self.pipeline.render(&messages, &self.options)?;
             let prompt = self.tokens(&text)?;
             let len = prompt.len();
             let longest = settings.max_length_for(len);

@@ -54,7 +54,7 @@ pub use embedding::EmbedOptions;
 pub use events::{TextEvent, TextEvents, TextStream};
 pub use open::OpenOptions;
 pub use pipeline::{Answer, Answers, Pipeline};
-pub use prompt::{Prompt, Prompts};
+pub use prompt::{Chat, Prompt, Prompts};
 pub use scoring::{Scorable, ScoreOptions};
 pub use text::{StreamBy, Streaming, TextSink};
 
@@ -70,9 +70,12 @@ pub use unspool_core::{
     DraftCounts, Error, ErrorKind, Keep, Logits, Model, Own, Peers, PromptOutput, Result, Row, RowInput, Sequence,
     Session, SessionOptions, Settings, StepStates, Timing, TokenId, check_ids, processor,
 };
+pub use unspool_core::{file, json};
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
 pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};
-pub use unspool_tasks::{ChatTemplate, Message, Shown, TextStreamer, Tokenizer};
+pub use unspool_tasks::{
+    ChatOptions, ChatTemplate, Clock, ContinueFinalMessage, Message, Shown, TextStreamer, Tokenizer,
+};
 
 /// Opens a model with the usual options: a model folder, a `.gguf` file or a safetensors checkpoint.
 ///

@@ -13,7 +13,7 @@ use unspool_core::{
 };
 use unspool_onnx::folder::root_of;
 use unspool_onnx::{Description, EngineSupport, OnnxModel, OnnxOptions};
-use unspool_tasks::{ChatTemplate, Message, RenderOptions, Shown, StopHold, Tokenizer};
+use unspool_tasks::{ChatOptions, ChatTemplate, Message, Shown, StopHold, Tokenizer};
 
 use crate::assistant::{self, Helper, Helping};
 use crate::call::{Call, random_seed};
@@ -64,7 +64,8 @@ impl Answers {
 pub struct Answer {
     /// The prompt's tokens; with `token_healing` those that it was healed to.
     pub prompt_ids: Vec<TokenId>,
-    /// The text of each sequence, without special tokens; empty when the model has no tokenizer.
+    /// The text of each sequence, without special tokens and without the token that ended it; empty when the model has no
+    /// tokenizer.
     pub texts: Vec<String>,
     /// The new tokens and what else was asked for.
     pub output: PromptOutput,
@@ -220,19 +221,25 @@ impl Pipeline {
             Prompt::Ids(ids) => Ok(ids.clone()),
             Prompt::Text(text) => self.tokenizer()?.encode(text, true),
             Prompt::Raw(text) => self.tokenizer()?.encode(text, false),
-            Prompt::Messages(messages) => self.tokenizer()?.encode(&self.render(messages)?, false),
+            Prompt::Chat(chat) => self.tokenizer()?.encode(&self.render(&chat.messages, &chat.options)?, false),
         }
     }
 
-    /// The text of a conversation, ready for the assistant's answer.
+    /// The text of a conversation: ready for the assistant's answer, or for the rest of one.
     ///
     /// # Errors
     ///
-    /// When there is no chat template, or it refuses the messages.
+    /// When there is no chat template, it refuses the messages, or the last message cannot be continued.
     #[doc(alias = "apply_chat_template")]
-    pub fn render(&self, messages: &[Message]) -> Result<String> {
-        let options = RenderOptions { add_generation_prompt: true, ..RenderOptions::default() };
-        self.chat_template()?.render(messages, &options)
+    pub fn render(&self, messages: &[Message], options: &ChatOptions) -> Result<String> {
+        match (&self.template, &self.tokenizer, &options.chat_template) {
+            // A model without a template of its own can be given one.
+            (Err(_), Ok(tokenizer), Some(text)) if ChatTemplate::is_source(text) => {
+                let special_tokens = tokenizer.config().special_tokens.clone();
+                ChatTemplate::with_special_tokens(text, special_tokens)?.render(messages, options)
+            }
+            _ => self.chat_template()?.render(messages, options),
+        }
     }
 
     /// Every generation field in force for `call`, and where it came from.
@@ -321,7 +328,7 @@ impl Pipeline {
     /// As [`stream`](Pipeline::stream).
     pub fn stream_ids(&self, ids: Vec<Vec<TokenId>>, call: &Call, sink: &mut dyn TextSink) -> Result<Answers> {
         let (settings, _) = self.settings(call)?;
-        let mut streamed = Streamed::new(self.tokenizer()?, &settings.stop_strings, call.shown, call.streaming, sink);
+        let mut streamed = Streamed::new(self.tokenizer()?, &settings, call.shown, call.streaming, sink);
         self.generate_ids(ids, call, Own::default(), Some(&mut streamed))
     }
 
@@ -393,7 +400,12 @@ impl Pipeline {
 
     /// The text of a sequence; `None` without a tokenizer.
     pub(crate) fn text(&self, sequence: &Sequence, shown: Shown, stops: &StopHold) -> Option<String> {
-        let text = self.tokenizer.as_ref().ok()?.decode(&sequence.ids, true);
+        // The token that ended an answer is no part of its text, also where the tokenizer does not call it special.
+        let ids = match (&sequence.finish, sequence.ids.as_slice()) {
+            (FinishReason::Eos, [ids @ .., _]) => ids,
+            (_, ids) => ids,
+        };
+        let text = self.tokenizer.as_ref().ok()?.decode(ids, true);
         let cut = shown == Shown::Cut && sequence.finish == FinishReason::StopString;
         Some(if cut { stops.cut(&text).to_string() } else { text })
     }

@@ -1,7 +1,7 @@
 //! What a model is asked.
 
 use unspool_core::TokenId;
-use unspool_tasks::Message;
+use unspool_tasks::{ChatOptions, Message};
 
 /// One prompt, in one of the forms people have.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,8 +14,33 @@ pub enum Prompt {
     Raw(String),
     /// Token ids.
     Ids(Vec<TokenId>),
-    /// A conversation, put into the model's chat template, ready for the assistant's answer.
-    Messages(Vec<Message>),
+    /// A conversation, put into the model's chat template.
+    Chat(Chat),
+}
+
+/// A conversation and what the chat template is given besides it.
+///
+/// ```
+/// use serde_json::json;
+/// use unspool::{Chat, ChatOptions, Message};
+///
+/// let mut chat = Chat::from(vec![Message::user("What is the weather in Paris?")]);
+/// chat.options.tools = Some(vec![json!({"type": "function", "function": {"name": "weather"}})]);
+/// chat.options.template_args.insert("enable_thinking".into(), false.into());
+/// # let _: &ChatOptions = &chat.options;
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chat {
+    /// The messages, in order. Where the last one is an assistant's, the model continues it, unless `options` say else.
+    pub messages: Vec<Message>,
+    /// Tools, documents, variables of the template, and how the prompt ends.
+    pub options: ChatOptions,
+}
+
+impl From<Vec<Message>> for Chat {
+    fn from(messages: Vec<Message>) -> Self {
+        Chat { messages, options: ChatOptions::default() }
+    }
 }
 
 impl From<&str> for Prompt {
@@ -44,7 +69,13 @@ impl From<&[TokenId]> for Prompt {
 
 impl From<Vec<Message>> for Prompt {
     fn from(messages: Vec<Message>) -> Self {
-        Prompt::Messages(messages)
+        Prompt::Chat(messages.into())
+    }
+}
+
+impl From<Chat> for Prompt {
+    fn from(chat: Chat) -> Self {
+        Prompt::Chat(chat)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use unspool_core::TokenId;
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::{Flow, TokenEvent, TokenSink};
+use unspool_core::{Settings, TokenId};
 use unspool_tasks::{Pieces, Shown, StopHold, TextStreamer, Tokenizer};
 
 /// Takes text while it is written; Python's `TextStreamer`, for any number of rows.
@@ -108,6 +108,8 @@ impl RowText {
     fn put(&mut self, ids: &[TokenId]) -> String {
         match self {
             RowText::Certain(pieces) => ids.iter().filter_map(|&id| pieces.push(id)).collect(),
+            // Every call may show text, so a call without a token is one too many.
+            RowText::Words(_) if ids.is_empty() => String::new(),
             RowText::Words(streamer) => streamer.put(ids).unwrap_or_default(),
         }
     }
@@ -120,33 +122,66 @@ impl RowText {
     }
 }
 
+/// One row of a stream.
+struct StreamedRow {
+    text: RowText,
+    hold: StopHold,
+    /// An end token that may have ended the row, and then is no part of its text.
+    ending: Option<TokenId>,
+}
+
+impl StreamedRow {
+    /// The text that tokens make certain.
+    fn put(&mut self, ids: &[TokenId]) -> String {
+        let ended: Vec<TokenId> = self.ending.take().into_iter().collect();
+        let text = self.text.put(&ended) + &self.text.put(ids);
+        self.hold.push(&text)
+    }
+
+    /// The rest of the text.
+    fn end(&mut self, reason: &FinishReason, shown: Shown) -> String {
+        if *reason == FinishReason::Eos {
+            self.ending = None;
+        }
+        let mut rest = self.put(&[]);
+        rest.push_str(&self.hold.push(&self.text.end()));
+        rest.push_str(&self.hold.finish(*reason == FinishReason::StopString, shown));
+        rest
+    }
+}
+
 /// Turns the tokens of a generation into text for a [`TextSink`].
 pub struct Streamed<'a> {
     tokenizer: &'a Tokenizer,
-    stop_strings: &'a [String],
+    stop_strings: Vec<String>,
+    eos_token_id: Vec<TokenId>,
     shown: Shown,
     streaming: Streaming,
-    rows: BTreeMap<usize, (RowText, StopHold)>,
+    rows: BTreeMap<usize, StreamedRow>,
     sink: &'a mut dyn TextSink,
 }
 
 impl<'a> Streamed<'a> {
-    /// Tells `sink` the text of every row.
+    /// Gives `sink` the text of every row of a generation with these settings.
     pub fn new(
         tokenizer: &'a Tokenizer,
-        stop_strings: &'a [String],
+        settings: &Settings,
         shown: Shown,
         streaming: Streaming,
         sink: &'a mut dyn TextSink,
     ) -> Self {
         let held = streaming.by == StreamBy::Token || shown == Shown::Cut;
-        let stop_strings = if held { stop_strings } else { &[] };
-        Streamed { tokenizer, stop_strings, shown, streaming, rows: BTreeMap::new(), sink }
+        let stop_strings = if held { settings.stop_strings.clone() } else { Vec::new() };
+        // Who asks for special tokens sees the end token too.
+        let eos_token_id = if streaming.skip_special_tokens { settings.eos_token_id.clone() } else { Vec::new() };
+        Streamed { tokenizer, stop_strings, eos_token_id, shown, streaming, rows: BTreeMap::new(), sink }
     }
 
-    fn row(&mut self, row: usize) -> &mut (RowText, StopHold) {
-        self.rows.entry(row).or_insert_with(|| {
-            (RowText::new(self.tokenizer, self.streaming), StopHold::new(self.stop_strings.iter().cloned()))
+    fn row(&mut self, row: usize) -> &mut StreamedRow {
+        self.rows.entry(row).or_insert_with(|| StreamedRow {
+            text: RowText::new(self.tokenizer, self.streaming),
+            hold: StopHold::new(self.stop_strings.iter().cloned()),
+            ending: None,
         })
     }
 }
@@ -155,15 +190,16 @@ impl TokenSink for Streamed<'_> {
     fn begin(&mut self, row: usize, prompt: &[TokenId]) {
         if !self.streaming.skip_prompt {
             // A stop string that begins in the prompt can end the row too, so the prompt goes the same way.
-            let (text, hold) = self.row(row);
-            let piece = hold.push(&text.put(prompt));
+            let piece = self.row(row).put(prompt);
             self.sink.text(row, &piece);
         }
     }
 
     fn put(&mut self, event: &TokenEvent) -> Flow {
-        let (text, hold) = self.row(event.row);
-        let piece = hold.push(&text.put(&[event.token]));
+        let is_end = self.eos_token_id.contains(&event.token);
+        let row = self.row(event.row);
+        let piece = row.put(if is_end { &[] } else { std::slice::from_ref(&event.token) });
+        row.ending = is_end.then_some(event.token);
         self.sink.text(event.row, &piece)
     }
 
@@ -172,9 +208,8 @@ impl TokenSink for Streamed<'_> {
     }
 
     fn end(&mut self, row: usize, reason: &FinishReason) {
-        if let Some((mut text, mut hold)) = self.rows.remove(&row) {
-            let mut rest = hold.push(&text.end());
-            rest.push_str(&hold.finish(*reason == FinishReason::StopString, self.shown));
+        if let Some(mut ended) = self.rows.remove(&row) {
+            let rest = ended.end(reason, self.shown);
             if !rest.is_empty() {
                 self.sink.text(row, &rest);
             }

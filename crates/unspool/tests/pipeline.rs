@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use unspool::{
-    Call, ChatTemplate, Context, EngineChoice, ErrorKind, FinishReason, Flow, GenerationConfig, OpenOptions, Own,
-    Pipeline, Prompt, Row, Shown, StreamBy, Streaming, TextSink, TextStreamer, TokenId, Tokenizer,
+    Call, Chat, ChatOptions, ChatTemplate, Context, EngineChoice, ErrorKind, FinishReason, Flow, GenerationConfig,
+    Message, OpenOptions, Own, Pipeline, Prompt, Row, Shown, StreamBy, Streaming, TextSink, TextStreamer, TokenId,
+    Tokenizer,
 };
 use unspool_testing::ScriptedModel;
 
@@ -126,11 +127,73 @@ fn a_turn_runs_only_what_is_new() {
     let run: usize = log.steps().iter().flatten().map(Vec::len).sum();
     assert_eq!(run, lengths.iter().sum::<usize>() + 3 * 5);
     assert_eq!(conversation.messages().len(), 7);
-    let whole = pipeline.encode(&Prompt::Messages(conversation.messages().to_vec())).unwrap().len();
+    let whole = pipeline.encode(&conversation.messages().to_vec().into()).unwrap().len();
     assert!(
         lengths[1] < lengths[0] + 6 && lengths[2] < lengths[0] + 6 && whole > 2 * lengths[0],
         "{lengths:?} {whole}"
     );
+}
+
+#[test]
+fn the_token_that_ended_an_answer_is_no_part_of_its_text() {
+    let tokenizer = tokenizer();
+    let free = hashed().generate("the river", &Call::new()).unwrap();
+    let ids = &free.answers[0].output.sequences[0].ids;
+    // An end token that the tokenizer does not call special.
+    let at = (2..ids.len()).find(|at| !ids[..*at].contains(&ids[*at]) && !tokenizer.is_special(ids[*at])).unwrap();
+    let call = Call::new().set("eos_token_id", ids[at]).unwrap();
+    let expected = tokenizer.decode(&ids[..at], true);
+    assert!(tokenizer.decode(&ids[..=at], true).len() > expected.len(), "the token has a text");
+    for streaming in [Streaming::default(), Streaming { by: StreamBy::Word, ..Streaming::default() }] {
+        let mut told = Told::default();
+        let answers = hashed().stream("the river", &call.clone().streaming(streaming), &mut told).unwrap();
+        assert_eq!(answers.answers[0].output.sequences[0].ids, ids[..=at], "the token is one of the ids");
+        assert_eq!(answers.answers[0].output.sequences[0].finish, FinishReason::Eos);
+        assert_eq!((answers.text(), &told.texts), (expected.as_str(), &vec![expected.clone()]));
+    }
+    let all = Streaming { skip_special_tokens: false, ..Streaming::default() };
+    let mut told = Told::default();
+    hashed().stream("the river", &call.clone().streaming(all), &mut told).unwrap();
+    assert_eq!(told.texts, [tokenizer.decode(&ids[..=at], false)], "who asks for special tokens gets them");
+
+    // An end token that did not end the row is text: a criterion of the settings comes first, or the call has no end.
+    let call = call.set("eos_token_id", serde_json::Value::Null).unwrap();
+    assert_eq!(hashed().generate("the river", &call).unwrap().text(), free.text());
+
+    let pipeline = hashed();
+    let mut conversation = pipeline.conversation(Call::new());
+    let turn = conversation.say("the river", &mut Told::default()).unwrap();
+    conversation.reset();
+    conversation.set("eos_token_id", turn.sequence.ids[5].into()).unwrap();
+    let again = conversation.say("the river", &mut Told::default()).unwrap();
+    let ended = &again.sequence.ids[..again.sequence.ids.len() - 1];
+    assert_eq!(again.finish, FinishReason::Eos);
+    assert_eq!(again.text, tokenizer.decode(ended, true));
+    assert_eq!(conversation.messages()[1].content, again.text.as_str());
+}
+
+#[test]
+fn a_conversation_gives_tools_and_variables_to_its_template() {
+    let template = "{{ tools | length }}{{ enable_thinking }}{% for m in messages %}{{ m.content }}{% endfor %}";
+    let pipeline = hashed().with_chat_template(ChatTemplate::new(template).unwrap());
+    let mut options = ChatOptions { tools: Some(vec![serde_json::json!({})]), ..ChatOptions::default() };
+    options.template_args.insert("enable_thinking".into(), false.into());
+    let expected = pipeline.encode(&Prompt::Raw("1Falsehi".into())).unwrap().len();
+    let mut chat = Chat::from(vec![Message::user("hi")]);
+    chat.options = options.clone();
+    assert_eq!(pipeline.encode(&chat.into()).unwrap().len(), expected);
+    let mut conversation = pipeline.conversation(Call::new());
+    conversation.set_options(options);
+    assert_eq!(conversation.say("hi", &mut Told::default()).unwrap().timing.prompt_tokens, expected);
+}
+
+#[test]
+fn a_model_without_a_template_takes_a_given_one() {
+    let pipeline =
+        Pipeline::from_parts(Arc::new(ScriptedModel::hashed(VOCAB)), Some(tokenizer()), GenerationConfig::default());
+    let given = |text: &str| ChatOptions { chat_template: Some(text.into()), ..ChatOptions::default() };
+    assert_eq!(pipeline.render(&[Message::user("hi")], &given("[{{ messages[0].content }}]")).unwrap(), "[hi]");
+    assert!(pipeline.render(&[Message::user("hi")], &given("rag")).is_err());
 }
 
 #[test]
@@ -164,7 +227,7 @@ fn a_full_conversation_is_refused_or_loses_its_oldest_turns() {
     // All messages are there still, and the model read those that remain: what a fresh conversation of them says.
     assert_eq!(conversation.messages().len(), 1 + 2 * said + 2);
     let kept: Vec<_> = messages[..1].iter().chain(&messages[1 + turn.dropped..]).cloned().collect();
-    let prompt = Prompt::Messages(kept.into_iter().chain([unspool::Message::user("the river")]).collect());
+    let prompt = Prompt::from(kept.into_iter().chain([unspool::Message::user("the river")]).collect::<Vec<_>>());
     assert_eq!(turn.text, pipeline.generate(prompt, &Call::new()).unwrap().text());
     assert_eq!(conversation.system(), Some("be brief"));
     let error = conversation.say(&"long ".repeat(100), &mut Told::default()).unwrap_err();

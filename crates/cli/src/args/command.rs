@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, value_parser};
 
 use super::model::{ModelArgs, RunArgs, WeightsArg};
 use super::prompts::PromptArgs;
+use super::template::TemplateArgs;
 use super::texts::TextArgs;
 use super::{assistant, fields, switches};
 use crate::failure::Failure;
@@ -84,7 +85,7 @@ fn chat() -> Command {
             .help("When the context is full: refuse the message, or drop the oldest turns but the system message")
             .help_heading("Prompts"),
     ]);
-    fields::add(assistant::add(ModelArgs::augment_args(command).arg(seed())))
+    fields::add(assistant::add(TemplateArgs::augment_args(ModelArgs::augment_args(command)).arg(seed())))
         .about("Talk with a model; /help lists what a line may be")
 }
 

@@ -6,4 +6,5 @@ pub mod fields;
 pub mod model;
 pub mod prompts;
 pub mod switches;
+pub mod template;
 pub mod texts;

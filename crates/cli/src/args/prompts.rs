@@ -4,8 +4,10 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
-use unspool::{Error, Message, Prompt};
+use unspool::{ChatOptions, Error, Message, Prompt};
 
+use super::template::{EndingArgs, TemplateArgs};
+use crate::batch::chat;
 use crate::batch::read::{self, Placed};
 use crate::failure::Failure;
 
@@ -47,6 +49,14 @@ pub struct PromptArgs {
     /// Take each text exactly as it is: no chat template and no special tokens around it.
     #[arg(long, help_heading = "Prompts", conflicts_with = "chat")]
     pub raw: bool,
+
+    /// What the chat template is given besides the messages.
+    #[command(flatten)]
+    pub template: TemplateArgs,
+
+    /// How the prompt of a chat ends.
+    #[command(flatten)]
+    pub ending: EndingArgs,
 }
 
 impl PromptArgs {
@@ -72,6 +82,21 @@ impl PromptArgs {
                 let text = std::mem::take(text);
                 *prompt = self.shaped(text);
             }
+        }
+        let mut options = self.template.read()?;
+        self.ending.apply(&mut options);
+        let mut chats = 0;
+        for (_, prompt) in &mut prompts {
+            if let Prompt::Chat(row) = prompt {
+                chat::complete(&mut row.options, &options);
+                chats += 1;
+            }
+        }
+        if chats == 0 && options != ChatOptions::default() {
+            return Err(Failure::usage(
+                "--tools, --documents, --template-args, --chat-template, --continue-final-message and \
+                 --no-add-generation-prompt are for chats; add --chat, or give rows with messages in --prompts",
+            ));
         }
         Ok(prompts)
     }
@@ -112,7 +137,7 @@ impl PromptArgs {
             return Prompt::Text(text);
         }
         let system = self.system.iter().map(|text| Message::new("system", text.as_str()));
-        Prompt::Messages(system.chain([Message::new("user", text.as_str())]).collect())
+        Prompt::from(system.chain([Message::new("user", text.as_str())]).collect::<Vec<_>>())
     }
 }
 

@@ -4,12 +4,15 @@ use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
-use unspool::{Error, Message, Prompt, Result, Scorable, TokenId};
+use unspool::{Error, Prompt, Result, Scorable, TokenId};
+
+use super::chat;
 
 /// Prompts, each with the place it was read from, for messages.
 pub type Placed = Vec<(String, Prompt)>;
 
-/// Prompts of a file of JSON lines: a string, `{"prompt": "..."}`, `{"ids": [...]}` or `{"messages": [...]}` each. Empty
+/// Prompts of a file of JSON lines: a string, `{"prompt": "..."}`, `{"ids": [...]}` or `{"messages": [...]}` (beside them `tools`, `documents`
+/// and `chat_template_kwargs`) each. Empty
 /// lines are passed over. `-` is standard input.
 ///
 /// # Errors
@@ -116,7 +119,8 @@ fn prompt(line: &str) -> Result<Prompt> {
         _ => return Err(Error::invalid_input(EXPECTED)),
     };
     let found = ["prompt", "ids", "messages"].map(|key| object.remove(key));
-    if let Some(key) = object.keys().next() {
+    let of_chat = |key: &str| found[2].is_some() && chat::KEYS.contains(&key);
+    if let Some(key) = object.keys().find(|key| !of_chat(key)) {
         return Err(Error::invalid_input(format!(
             "{key:?} is not known here; {EXPECTED}; settings are options of the command"
         )));
@@ -127,11 +131,7 @@ fn prompt(line: &str) -> Result<Prompt> {
     match found {
         [Some(Value::String(text)), None, None] => Ok(Prompt::Text(text)),
         [None, Some(ids), None] => token_ids(ids).map(Prompt::Ids),
-        [None, None, Some(messages)] => {
-            let messages: Vec<Message> = serde_json::from_value(messages)
-                .map_err(|error| Error::invalid_input("messages are not a list of {role, content}").because(error))?;
-            Ok(Prompt::Messages(messages))
-        }
+        [None, None, Some(messages)] => chat::chat(messages, &mut object).map(Prompt::Chat),
         _ => Err(Error::invalid_input(EXPECTED)),
     }
 }
@@ -188,8 +188,8 @@ mod tests {
         let prompts: Vec<Prompt> = lines(&path).unwrap().into_iter().map(|(_, prompt)| prompt).collect();
         assert!(matches!(
             &prompts[..],
-            [Prompt::Text(a), Prompt::Text(b), Prompt::Ids(ids), Prompt::Messages(messages)]
-                if a == "a" && b == "b" && ids == &[1, 2] && messages.len() == 1
+            [Prompt::Text(a), Prompt::Text(b), Prompt::Ids(ids), Prompt::Chat(chat)]
+                if a == "a" && b == "b" && ids == &[1, 2] && chat.messages.len() == 1
         ));
     }
 

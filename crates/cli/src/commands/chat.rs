@@ -12,6 +12,7 @@ use unspool::{
 use super::notice;
 use super::spoken::{HELP, Spoken, read};
 use crate::args::model::ModelArgs;
+use crate::args::template::TemplateArgs;
 use crate::args::{assistant, fields};
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
@@ -33,14 +34,19 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
     let mut call = Call { config, seed: matches.get_one::<u64>("seed").copied(), ..Call::new() };
     call.always_draft = assistant::always(matches);
+    let template = TemplateArgs::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;
+    let options = template.read()?;
     let pipeline = assistant::join(notice::open(&model.path()?, &model.options_for(&call.config))?, matches, &model)?;
-    pipeline.chat_template()?;
+    if options.chat_template.is_none() {
+        pipeline.chat_template()?;
+    }
     let fields = pipeline.resolve(&call);
     let unbounded = |name: &str| fields.source(name).is_none_or(|source| source.as_str() == "default");
     if unbounded("max_new_tokens") && unbounded("max_length") {
         call.config.set("max_new_tokens", ANSWER.into())?;
     }
     let mut conversation = pipeline.conversation(call);
+    conversation.set_options(options);
     let (_, warnings) = conversation.settings()?;
     let warned = notice::Warned::default();
     warned.warn(&warnings);

@@ -33,7 +33,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     notice::say(&format!("> {question}"));
     let _listening = interrupt::listen(Mode::SecondEnds);
     let mut sink = Ordered::default();
-    let prompt = Prompt::Messages(vec![Message::new("user", question)]);
+    let prompt = Prompt::from(vec![Message::new("user", question)]);
     let answers = pipeline.stream(prompt, &Call { config, ..Call::new() }, &mut sink);
     sink.result()?;
     let answers = answers?;

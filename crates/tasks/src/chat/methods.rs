@@ -94,7 +94,7 @@ fn string_method(text: &str, method: &str, args: &[Value]) -> Result<Option<Valu
 }
 
 /// What Python's `str.isspace` says: Rust's white space and the four separators of ASCII.
-fn is_space(c: char) -> bool {
+pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
 

@@ -1,5 +1,6 @@
 //! A model's chat template: messages in, prompt text out.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::path::Path;
@@ -9,10 +10,11 @@ use minijinja::Environment;
 use serde_json::{Map, Value};
 use unspool_core::{Error, Result};
 
-use super::clock::Clock;
+use super::continuation::{Continuation, REASONING_FIELDS};
 use super::environment::{RAISED, add_clock, environment};
 use super::generation::without_generation;
 use super::message::Message;
+use super::options::ChatOptions;
 use super::source::{self, MAX_TEMPLATE_BYTES};
 use crate::tokenizer::TokenizerConfig;
 
@@ -24,38 +26,22 @@ const FUEL_PER_BYTE: u64 = 2;
 /// The most text that messages, tools and extra variables may bring.
 const MAX_INPUT_BYTES: usize = 256 << 20;
 
-/// What a render is given besides the messages.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RenderOptions {
-    /// Ends the prompt with the beginning of the assistant's answer. Python's default is false; to let the model answer,
-    /// set it.
-    pub add_generation_prompt: bool,
-    /// Tools the model may call, each a JSON schema of a function; templates that know none ignore them.
-    pub tools: Option<Vec<Value>>,
-    /// Documents for templates that know them (`title`, `text`).
-    pub documents: Option<Vec<Value>>,
-    /// Which of several named templates; without it `tool_use` when there are tools and the model has it, else `default`.
-    pub template: Option<String>,
-    /// Variables of the template by name (`enable_thinking`, ...); they win over the special tokens.
-    pub extra: Map<String, Value>,
-    /// The time that `strftime_now` tells.
-    pub clock: Clock,
-}
-
 /// The chat templates of a model, as Python's `apply_chat_template` renders them. Cheap to clone.
 ///
 /// The text is then encoded without adding special tokens, since the template writes them itself.
 ///
 /// ```
-/// use unspool_tasks::{ChatTemplate, Message, RenderOptions};
+/// use unspool_tasks::{ChatOptions, ChatTemplate, Message};
 ///
 /// # fn main() -> unspool_core::Result<()> {
 /// let template = ChatTemplate::new(
 ///     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}\n{% endfor %}\
 ///      {% if add_generation_prompt %}<|assistant|>{% endif %}",
 /// )?;
-/// let options = RenderOptions { add_generation_prompt: true, ..RenderOptions::default() };
-/// assert_eq!(template.render(&[Message::user("Hi")], &options)?, "<|user|>Hi\n<|assistant|>");
+/// let prompt = template.render(&[Message::user("Hi")], &ChatOptions::default())?;
+/// assert_eq!(prompt, "<|user|>Hi\n<|assistant|>");
+/// let prompt = template.render(&[Message::user("Hi"), Message::assistant("Hello, I")], &ChatOptions::default())?;
+/// assert_eq!(prompt, "<|user|>Hi\n<|assistant|>Hello, I");
 /// # Ok(())
 /// # }
 /// ```
@@ -99,14 +85,10 @@ impl ChatTemplate {
     }
 
     fn build(templates: BTreeMap<String, String>, special_tokens: BTreeMap<String, String>) -> Result<ChatTemplate> {
-        for (name, template) in &templates {
-            if template.len() > MAX_TEMPLATE_BYTES {
-                let message = format!("the chat template {name:?} is larger than {MAX_TEMPLATE_BYTES} bytes");
-                return Err(Error::invalid_model(message));
-            }
-        }
-        let templates =
-            templates.into_iter().map(|(name, text)| (name, without_generation(&text).into_owned())).collect();
+        let prepare = |(name, text): (String, String)| {
+            prepared(&name, &text).map(Cow::into_owned).map(|text| (name.clone(), text))
+        };
+        let templates = templates.into_iter().map(prepare).collect::<Result<_>>()?;
         let template =
             ChatTemplate { shared: Arc::new(Shared { environment: environment(), templates, special_tokens }) };
         if let Some((name, text)) = template.shared.templates.get_key_value("default") {
@@ -116,84 +98,125 @@ impl ChatTemplate {
         Ok(template)
     }
 
+    /// Whether `text` is the source of a template, and not the name of one.
+    pub fn is_source(text: &str) -> bool {
+        text.contains("{{") || text.contains("{%")
+    }
+
     /// The names of the templates, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.shared.templates.keys().map(String::as_str)
     }
 
-    /// The text of a conversation.
+    /// The text of a conversation. A final message that is to be continued ends it, without what the template writes
+    /// behind a message.
     ///
     /// # Errors
-    /// When there is no message, no template of the wanted name, or the template fails: by its own `raise_exception`, by
-    /// a mistake, or by using more than its budget. The message names the template and the line.
-    pub fn render(&self, messages: &[Message], options: &RenderOptions) -> Result<String> {
+    /// When there is no message, no template of the wanted name, a final message that cannot be continued, or the template
+    /// fails: by its own `raise_exception`, by a mistake, or by using more than its budget. The message names the template
+    /// and the line.
+    pub fn render(&self, messages: &[Message], options: &ChatOptions) -> Result<String> {
         if messages.is_empty() {
             return Err(Error::invalid_input("a chat needs at least one message"));
+        }
+        let continued = options.continued(messages);
+        if continued.is_some() && options.add_generation_prompt == Some(true) {
+            return Err(Error::invalid_input(
+                "add_generation_prompt begins a new answer and continue_final_message continues the last one; give one of \
+                 the two",
+            ));
         }
         let (name, source) = self.choose(options)?;
         let bytes = input_size(messages, options)?;
         if bytes > MAX_INPUT_BYTES {
             return Err(Error::invalid_input(format!("the messages are larger than {MAX_INPUT_BYTES} bytes")));
         }
+        let mut messages: Vec<_> = messages.iter().map(message_fields).collect();
+        let continuation = match (continued, messages.last_mut()) {
+            (Some(field), Some(last)) => Some(Continuation::mark(last, field, &source)?),
+            _ => None,
+        };
         let mut environment = self.shared.environment.clone();
         environment.set_fuel(Some(BASE_FUEL + FUEL_PER_BYTE * bytes as u64));
         add_clock(&mut environment, options.clock);
-        let template = environment.template_from_named_str(name, source).map_err(|error| describe(name, &error))?;
-        template.render(value(&self.context(messages, options))).map_err(|error| describe(name, &error))
+        let template = environment.template_from_named_str(name, &source).map_err(|error| describe(name, &error))?;
+        let generation_prompt = options.add_generation_prompt.unwrap_or(continued.is_none());
+        let context = self.context(messages, generation_prompt, options);
+        let text = template.render(value(&context)).map_err(|error| describe(name, &error))?;
+        match continuation {
+            Some(continuation) => continuation.cut(text),
+            None => Ok(text),
+        }
     }
 
-    fn choose(&self, options: &RenderOptions) -> Result<(&str, &str)> {
+    /// The name and the source of the template.
+    fn choose<'a>(&'a self, options: &'a ChatOptions) -> Result<(&'a str, Cow<'a, str>)> {
         let templates = &self.shared.templates;
-        let with_tools = if options.tools.is_some() { templates.get_key_value("tool_use") } else { None };
-        let chosen = match &options.template {
-            Some(name) => templates.get_key_value(name),
-            None => with_tools.or_else(|| templates.get_key_value("default")),
+        let named =
+            |name: &str| templates.get_key_value(name).map(|(name, source)| (name.as_str(), source.as_str().into()));
+        let Some(wanted) = options.chat_template.as_deref() else {
+            let with_tools = if options.tools.is_some() { named("tool_use") } else { None };
+            return with_tools.or_else(|| named("default")).ok_or_else(|| self.unknown("default"));
         };
-        chosen.map(|(name, source)| (name.as_str(), source.as_str())).ok_or_else(|| {
-            let names = self.names().collect::<Vec<_>>().join(", ");
-            let wanted = options.template.as_deref().unwrap_or("default");
-            Error::invalid_input(format!("the model has no chat template named {wanted:?}; it has: {names}"))
-        })
+        match named(wanted) {
+            Some(found) => Ok(found),
+            None if ChatTemplate::is_source(wanted) => Ok(("given", prepared("given", wanted)?)),
+            None => Err(self.unknown(wanted)),
+        }
+    }
+
+    fn unknown(&self, wanted: &str) -> Error {
+        let names = self.names().collect::<Vec<_>>().join(", ");
+        Error::invalid_input(format!("the model has no chat template named {wanted:?}; it has: {names}"))
     }
 
     /// The variables of the template, as Python gives them.
-    fn context(&self, messages: &[Message], options: &RenderOptions) -> Value {
+    fn context(&self, messages: Vec<Map<String, Value>>, generation_prompt: bool, options: &ChatOptions) -> Value {
         let mut context = Map::new();
         for (name, token) in &self.shared.special_tokens {
             context.insert(name.clone(), Value::String(token.clone()));
         }
-        context.extend(options.extra.iter().map(|(name, value)| (name.clone(), value.clone())));
-        context.insert("messages".to_owned(), Value::Array(messages.iter().map(message_value).collect()));
+        context.extend(options.template_args.iter().map(|(name, value)| (name.clone(), value.clone())));
+        context.insert("messages".to_owned(), messages.into_iter().map(Value::Object).collect());
         context.insert("tools".to_owned(), options.tools.clone().map_or(Value::Null, Value::Array));
         context.insert("documents".to_owned(), options.documents.clone().map_or(Value::Null, Value::Array));
-        context.insert("add_generation_prompt".to_owned(), Value::Bool(options.add_generation_prompt));
+        context.insert("add_generation_prompt".to_owned(), Value::Bool(generation_prompt));
         Value::Object(context)
     }
 }
 
+/// A template as the engine takes it.
+fn prepared<'a>(name: &str, template: &'a str) -> Result<Cow<'a, str>> {
+    if template.len() > MAX_TEMPLATE_BYTES {
+        let message = format!("the chat template {name:?} is larger than {MAX_TEMPLATE_BYTES} bytes");
+        return Err(Error::invalid_model(message));
+    }
+    Ok(without_generation(template))
+}
+
 /// A message as the template sees it: fields that are null are left out, and reasoning has its newer and older names.
-fn message_value(message: &Message) -> Value {
+fn message_fields(message: &Message) -> Map<String, Value> {
     let own = [("role", Value::String(message.role.clone())), ("content", message.content.clone())];
     let mut fields = own.map(|(name, value)| (name.to_owned(), value)).into_iter().collect::<Map<_, _>>();
     fields.extend(message.other.clone());
     fields.retain(|_, value| !value.is_null());
-    let reasoning = ["reasoning_content", "thinking", "reasoning"].iter().find_map(|name| fields.get(*name)).cloned();
-    if let Some(reasoning) = reasoning {
-        fields.entry("thinking").or_insert_with(|| reasoning.clone());
-        fields.insert("reasoning_content".to_owned(), reasoning);
-    }
-    Value::Object(fields)
+    let Some(reasoning) = REASONING_FIELDS.iter().find_map(|name| fields.get(*name)).cloned() else { return fields };
+    // The order of the names shows where a template writes a whole message.
+    let mut aliased = Map::from_iter([("thinking".to_owned(), reasoning.clone())]);
+    aliased.extend(fields);
+    aliased.insert("reasoning_content".to_owned(), reasoning);
+    aliased
 }
 
 /// How deep the JSON of messages and tools may be.
 const MAX_DEPTH: usize = 100;
 
 /// The bytes of all that a caller gives, each part no deeper than [`MAX_DEPTH`].
-fn input_size(messages: &[Message], options: &RenderOptions) -> Result<usize> {
+fn input_size(messages: &[Message], options: &ChatOptions) -> Result<usize> {
     let fields = messages.iter().flat_map(|message| std::iter::once(&message.content).chain(message.other.values()));
     let lists = options.tools.iter().chain(&options.documents).flatten();
     let mut bytes = messages.len().saturating_mul(64);
-    for value in fields.chain(lists).chain(options.extra.values()) {
+    for value in fields.chain(lists).chain(options.template_args.values()) {
         bytes = bytes.saturating_add(size(value, 0)?);
     }
     Ok(bytes)

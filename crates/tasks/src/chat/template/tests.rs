@@ -1,14 +1,79 @@
 use serde_json::json;
 
 use super::*;
+use crate::chat::options::ContinueFinalMessage;
 
 fn render(template: &str) -> Result<String> {
-    ChatTemplate::new(template)?.render(&[Message::user("Hi")], &RenderOptions::default())
+    ChatTemplate::new(template)?.render(&[Message::user("Hi")], &ChatOptions::default())
 }
 
 #[test]
-fn the_default_has_no_generation_prompt() {
-    assert_eq!(render("{{ messages[0].content }}{{ add_generation_prompt }}").unwrap(), "HiFalse");
+fn a_chat_that_ends_with_an_assistant_is_continued_and_any_other_begins_an_answer() {
+    let template = ChatTemplate::new(
+        "{% for m in messages %}<{{ m.role }}>{{ m.content if m.content is string else m.content[-1].text }}<end>\n{% endfor %}\
+         {% if add_generation_prompt %}<assistant>{% endif %}",
+    )
+    .unwrap();
+    let render = |last: Message, options: &ChatOptions| {
+        template.render(&[Message::user("a"), last], options).map_err(|error| error.to_string())
+    };
+    let continued = |continued: ContinueFinalMessage, add_generation_prompt: Option<bool>| ChatOptions {
+        continue_final_message: continued,
+        add_generation_prompt,
+        ..ChatOptions::default()
+    };
+    let usual = ChatOptions::default();
+    assert_eq!(render(Message::assistant("Sure, the "), &usual).unwrap(), "<user>a<end>\n<assistant>Sure, the ");
+    assert_eq!(render(Message::user("b"), &usual).unwrap(), "<user>a<end>\n<user>b<end>\n<assistant>");
+    assert_eq!(render(Message::user("b"), &continued(true.into(), None)).unwrap(), "<user>a<end>\n<user>b");
+    let parts =
+        Message { content: json!([{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]), ..Message::user("") };
+    assert_eq!(render(parts, &continued(true.into(), None)).unwrap(), "<user>a<end>\n<user>y");
+    let ended = "<user>a<end>\n<assistant>b<end>\n";
+    assert_eq!(render(Message::assistant("b"), &continued(false.into(), Some(false))).unwrap(), ended);
+    assert_eq!(render(Message::assistant("b"), &continued(false.into(), None)).unwrap(), format!("{ended}<assistant>"));
+    assert_eq!(
+        render(Message::assistant("b"), &continued(ContinueFinalMessage::WhenAssistant, Some(true))).unwrap(),
+        format!("{ended}<assistant>")
+    );
+    assert!(
+        render(Message::assistant("b"), &continued(true.into(), Some(true))).unwrap_err().contains("one of the two")
+    );
+    let field = continued(ContinueFinalMessage::Field("reasoning_content".into()), None);
+    assert!(render(Message::assistant("b"), &field).unwrap_err().contains("no \"reasoning_content\""));
+    let none = Message { content: Value::Null, ..Message::assistant("") };
+    assert!(render(none, &usual).unwrap_err().contains("no \"content\""));
+}
+
+#[test]
+fn a_message_that_the_template_changes_is_continued_with_care() {
+    let render = |template: &str, text: &str| {
+        let template = ChatTemplate::new(template).unwrap();
+        template.render(&[Message::assistant(text)], &ChatOptions::default())
+    };
+    assert_eq!(render("<a>{{ messages[0].content | trim }}<end>", " b \n").unwrap(), "<a>b");
+    assert_eq!(render("{{ messages[0]['content'] }}", "").unwrap(), "");
+    assert!(render("{{ messages[0].content | upper }}", "b").unwrap_err().to_string().contains("as it is"));
+    assert!(render("{{ messages[0].role }}", "b").unwrap_err().to_string().contains("does not read \"content\""));
+    let thinking = Message { other: Map::from_iter([("thinking".into(), "hm".into())]), ..Message::assistant("x") };
+    let template =
+        ChatTemplate::new("<think>{{ messages[0].reasoning_content }}</think>{{ messages[0].content }}").unwrap();
+    let field = ContinueFinalMessage::Field("reasoning_content".into());
+    let options = ChatOptions { continue_final_message: field, ..ChatOptions::default() };
+    assert_eq!(template.render(&[thinking], &options).unwrap(), "<think>hm");
+}
+
+#[test]
+fn a_template_may_be_given_as_text() {
+    let template = ChatTemplate::new("x").unwrap();
+    let render = |text: &str| {
+        let options = ChatOptions { chat_template: Some(text.to_owned()), ..ChatOptions::default() };
+        template.render(&[Message::user("a")], &options)
+    };
+    assert_eq!(render("[{{ messages[0].content }}]").unwrap(), "[a]");
+    let unknown = render("rag").unwrap_err().to_string();
+    assert!(unknown.contains("no chat template named \"rag\"; it has: default"), "{unknown}");
+    assert!(render("{% if %}").unwrap_err().to_string().contains("\"given\" line 1"));
 }
 
 #[test]
@@ -49,13 +114,13 @@ fn messages_nested_too_deep_are_refused() {
     let template = ChatTemplate::new("{{ messages[0].content | tojson }}").unwrap();
     let deep = (0..1000).fold(json!(1), |value, _| Value::Array(vec![value]));
     let message = Message { role: "user".into(), content: deep, other: Map::new() };
-    assert!(template.render(&[message], &RenderOptions::default()).unwrap_err().to_string().contains("nested"));
+    assert!(template.render(&[message], &ChatOptions::default()).unwrap_err().to_string().contains("nested"));
 }
 
 #[test]
 fn a_chat_needs_a_message() {
     let template = ChatTemplate::new("x").unwrap();
-    assert!(template.render(&[], &RenderOptions::default()).unwrap_err().to_string().contains("at least one message"));
+    assert!(template.render(&[], &ChatOptions::default()).unwrap_err().to_string().contains("at least one message"));
 }
 
 #[test]
@@ -72,19 +137,19 @@ fn named_templates_are_chosen_as_python_does() {
     );
     let template = ChatTemplate::from_folder(folder.path()).unwrap();
     assert_eq!(template.names().collect::<Vec<_>>(), ["default", "rag", "tool_use"]);
-    let render = |options: RenderOptions| template.render(&[Message::user("Hi")], &options);
-    assert_eq!(render(RenderOptions::default()).unwrap(), "plain<e>");
+    let render = |options: ChatOptions| template.render(&[Message::user("Hi")], &options);
+    assert_eq!(render(ChatOptions::default()).unwrap(), "plain<e>");
     let tools = Some(vec![json!({"name": "f"})]);
-    assert_eq!(render(RenderOptions { tools: tools.clone(), ..RenderOptions::default() }).unwrap(), "tools 1");
+    assert_eq!(render(ChatOptions { tools: tools.clone(), ..ChatOptions::default() }).unwrap(), "tools 1");
     let named =
-        |name: &str| RenderOptions { tools: tools.clone(), template: Some(name.into()), ..RenderOptions::default() };
+        |name: &str| ChatOptions { tools: tools.clone(), chat_template: Some(name.into()), ..ChatOptions::default() };
     assert_eq!(render(named("default")).unwrap(), "plain<e>");
     assert!(render(named("rag")).unwrap_err().to_string().contains("\"rag\" line 1"));
     assert!(render(named("nope")).unwrap_err().to_string().contains("default, rag, tool_use"));
 
     write("chat_template.jinja", "file {{ eos_token }}");
     let template = ChatTemplate::from_folder(folder.path()).unwrap();
-    assert_eq!(template.render(&[Message::user("Hi")], &RenderOptions::default()).unwrap(), "file <e>");
+    assert_eq!(template.render(&[Message::user("Hi")], &ChatOptions::default()).unwrap(), "file <e>");
     assert_eq!(template.names().collect::<Vec<_>>(), ["default"]);
 }
 
@@ -92,7 +157,7 @@ fn named_templates_are_chosen_as_python_does() {
 fn extra_variables_win_over_special_tokens() {
     let special = BTreeMap::from([("eos_token".to_owned(), "<e>".to_owned())]);
     let template = ChatTemplate::with_special_tokens("{{ eos_token }}{{ enable_thinking }}", special).unwrap();
-    let extra = json!({"eos_token": "<x>", "enable_thinking": false}).as_object().unwrap().clone();
-    let options = RenderOptions { extra, ..RenderOptions::default() };
+    let template_args = json!({"eos_token": "<x>", "enable_thinking": false}).as_object().unwrap().clone();
+    let options = ChatOptions { template_args, ..ChatOptions::default() };
     assert_eq!(template.render(&[Message::user("Hi")], &options).unwrap(), "<x>False");
 }
