@@ -91,7 +91,7 @@ fn texts_come_from_arguments_files_and_standard_input() {
 fn what_cannot_be_judged_is_told() {
     for (arguments, code, expected) in [
         (&["--ids", "[[1, 2, 3]]"][..], 2, "no watermark is named"),
-        (&["--watermarking-config", "{}"], 2, "there is no text"),
+        (&["--watermarking-config", "{}"], 1, "there are no texts"),
         (
             &["--watermarking-config", "{}", "--ids", "[[1, 100000]]"],
             1,

@@ -58,7 +58,7 @@ fn bad_input_is_one_clear_line() {
         ("llama-hidden", &["--ids", "[[]]"], "", 1, "no tokens"),
         ("llama-hidden", &["--ids", "[[1,99999]]"], "", 1, "99999"),
         ("llama-hidden", &["--pooling", "max", "a"], "", 2, "--pooling"),
-        ("llama-hidden", &[], "", 1, "holds no texts"),
+        ("llama-hidden", &[], "", 1, "standard input: there are no texts"),
     ];
     for (model, arguments, input, code, expected) in cases {
         let error = embed(model, arguments, input).failed(code);

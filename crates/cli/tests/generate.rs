@@ -256,7 +256,7 @@ fn bad_input_is_one_clear_line() {
         (&["--ids", &long], 1, "5000 tokens"),
         (&["--ids", "[[1,"], 1, "--ids"),
         (&["--ids", &deep], 1, "--ids"),
-        (&["--ids", "[[-1]]"], 1, "token ids"),
+        (&["--ids", "[[-1]]"], 1, "-1 is no token id"),
         (&["x", "--config", "{"], 1, "--config"),
         (&["x", "--config", r#"{"temprature":1}"#], 1, "temperature"),
         (&["x", "--num-beams", "4", "--num-return-sequences", "5"], 1, "num_beams=4"),
@@ -310,13 +310,16 @@ fn a_file_of_prompts_becomes_a_file_of_results() {
     let lines = json_lines(&whole);
     assert_eq!(lines.iter().map(|line| line["index"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(lines[2]["prompt_ids"], json!([1, 2, 3]));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
 
     // Without the description of its run a partial result is not continued.
     let second_end = whole.match_indices('\n').nth(1).unwrap().0 + 1;
+    std::fs::remove_file(out).unwrap();
     std::fs::write(format!("{out}.part"), &whole[..second_end + 9]).unwrap();
     let error = generate("gpt2", &run).failed(1);
-    assert!(error.contains("delete it"), "{error}");
+    assert!(error.contains("the file that describes its run is gone; give --force to begin anew"), "{error}");
+    generate("gpt2", &[&run[..], &["--force"]].concat()).fine();
+    assert_eq!(json_lines(&std::fs::read_to_string(out).unwrap()).len(), 4);
     let error = generate("gpt2", &["--prompts", prompts, "--out", "/no/such/folder/out.jsonl"]).failed(1);
     assert!(error.contains("/no/such/folder"), "{error}");
     #[cfg(unix)]
@@ -325,6 +328,72 @@ fn a_file_of_prompts_becomes_a_file_of_results() {
         std::os::unix::fs::symlink("/proc/self/fd/1", &link).unwrap();
         let error = generate("gpt2", &["--prompts", prompts, "--out", link.to_str().unwrap()]).failed(1);
         assert!(error.contains("link") && link.is_symlink(), "{error}");
+    }
+}
+
+#[test]
+fn a_finished_result_is_known_and_another_file_is_never_replaced_unless_forced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (prompts, out) = (folder.path().join("in.jsonl"), folder.path().join("out.jsonl"));
+    std::fs::write(&prompts, "\"the river\"\n").unwrap();
+    std::fs::write(&out, "mine").unwrap();
+    let (prompts, path) = (prompts.to_str().unwrap(), out.to_str().unwrap());
+    let run = |extra: &[&str]| {
+        generate("gpt2", &[&["--prompts", prompts, "--out", path, "--max-new-tokens", "2"], extra].concat())
+    };
+    assert!(run(&[]).failed(1).contains("out.jsonl: this file is there already"));
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "mine");
+    run(&["--force", "--do-sample"]).fine();
+    let whole = std::fs::read_to_string(&out).unwrap();
+    // A seed that nobody chose is the one that was drawn.
+    let again = run(&["--do-sample"]);
+    assert!(again.err.contains("holds the result of this request already"), "{}", again.err);
+    again.fine();
+    let error = run(&["--do-sample", "--top-k", "4"]).failed(1);
+    assert!(error.contains("was written with settings") && error.contains("--force"), "{error}");
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), whole);
+    let error = generate("gpt2", &["x", "--force"]).failed(2);
+    assert!(error.contains("--out"), "{error}");
+}
+
+#[test]
+fn other_keys_of_a_line_go_through_to_its_result() {
+    let rows = "{\"id\":\"a-1\",\"prompt\":\"the river\",\"meta\":{\"z\":1.0,\"a\":null}}\n{\"ids\":[1,2],\"id\":2}\r\n\"she\"\n";
+    let gpt2 = model("gpt2");
+    let run = ["generate", &gpt2, "--engine", "rten", "--prompts", "-", "--json", "--max-new-tokens", "2"];
+    let out = with_input(&run, format!("\u{feff}{rows}").as_bytes()).fine();
+    let told: Vec<&str> = out.lines().map(|line| &line[..line.find(",\"prompt_ids\"").unwrap()]).collect();
+    assert_eq!(
+        told,
+        ["{\"index\":0,\"id\":\"a-1\",\"meta\":{\"z\":1.0,\"a\":null}", "{\"index\":1,\"id\":2", "{\"index\":2"]
+    );
+    for key in ["images", "audio", "inputs", "source_lang", "target_lang", "settings", "tools", "index", "seed"] {
+        let row = json!({"prompt": "a", key: 1}).to_string();
+        let error = with_input(&run, row.as_bytes()).failed(1);
+        assert!(error.starts_with(&format!("error: standard input, line 1: \"{key}\" ")), "{error}");
+    }
+}
+
+#[test]
+fn input_that_is_empty_or_no_text_or_has_no_end_is_refused() {
+    let gpt2 = model("gpt2");
+    let run = |arguments: &[&str], input: &[u8]| {
+        with_input(&[&["generate", &gpt2, "--engine", "rten"], arguments].concat(), input).failed(1)
+    };
+    for input in [&b""[..], b"\n", b"\xef\xbb\xbf \r\n\n"] {
+        assert!(run(&["-"], input).contains("standard input: there is no text"), "{input:?}");
+        assert!(run(&["--prompts", "-"], input).contains("standard input: there are no prompts"), "{input:?}");
+    }
+    assert!(run(&["-"], b"one\ntwo \xff").contains("standard input, line 2: byte 5 of this line is not UTF-8"));
+    let long = vec![b'a'; 17 << 20];
+    for arguments in [&["-"][..], &["--prompts", "-"]] {
+        assert!(run(arguments, &long).contains("more than 16 MiB"), "{arguments:?}");
+    }
+    assert!(run(&["--prompt", "-", "--prompt", "-"], b"a").contains("more than once"));
+    for path in ["--prompts", "--config"] {
+        let zero = if path == "--config" { "@/dev/zero" } else { "/dev/zero" };
+        let words = if path == "--config" { vec!["x", path, zero] } else { vec![path, zero] };
+        assert!(run(&words, b"").contains("expected a regular file"), "{path}");
     }
 }
 
@@ -344,6 +413,7 @@ fn a_cut_run_with_healed_prompts_goes_on() {
     // The run was cut behind its first line.
     let first_end = whole.find('\n').unwrap() + 1;
     let cut = |description: &str| {
+        std::fs::remove_file(out).unwrap();
         std::fs::write(format!("{out}.part"), &whole[..first_end]).unwrap();
         std::fs::write(format!("{out}.part.run"), description).unwrap();
     };
@@ -401,9 +471,9 @@ fn a_run_that_is_interrupted_goes_on_and_gives_the_same_answers() {
     assert_eq!(unspool(&arguments).fine(), "");
     let first = json_lines(&std::fs::read_to_string(&out).unwrap());
     assert_eq!(first.len(), 400);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
     let seed = first[0]["seed"].as_u64().unwrap().to_string();
-    assert_eq!(unspool(&[&arguments[..], &["--seed", &seed]].concat()).fine(), "");
+    assert_eq!(unspool(&[&arguments[..], &["--seed", &seed, "--force"]].concat()).fine(), "");
     let again = json_lines(&std::fs::read_to_string(&out).unwrap());
     for (first, again) in first.iter().zip(&again) {
         assert_eq!(first["sequences"], again["sequences"]);

@@ -70,12 +70,44 @@ fn batches_and_files_give_the_same_lines() {
     let (texts, out) = (texts.to_str().unwrap(), out.to_str().unwrap());
     score("llama", &["--texts", texts, "--out", out, "--batch-size", "1"], "").fine();
     assert_eq!(std::fs::read_to_string(out).unwrap(), printed);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing partial is left");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing partial is left");
     let together = json_lines(&score("llama", &["--texts", texts], "").fine());
     for (a, b) in json_lines(&printed).iter().zip(&together) {
         assert_eq!(a["ids"], b["ids"]);
         assert!((a["sum"].as_f64().unwrap() - b["sum"].as_f64().unwrap()).abs() < 1e-3, "{a} {b}");
     }
+}
+
+#[test]
+fn plain_text_and_other_keys_come_through_standard_input() {
+    let expected = score("gpt2", &["the river runs\nto the sea"], "").fine();
+    for arguments in [&["-"][..], &[]] {
+        assert_eq!(
+            score("gpt2", arguments, "\u{feff}the river runs\nto the sea\r\n").fine(),
+            expected,
+            "{arguments:?}"
+        );
+    }
+    let told = score("gpt2", &[], "{\"id\":7,\"ids\":[1,2]}\n").fine();
+    assert!(told.starts_with("{\"index\":0,\"id\":7,\"prompt_ids\":[1],\"ids\":[2],"), "{told}");
+    assert!(score("gpt2", &["-"], " \n").failed(1).contains("there is no text"));
+    for key in ["settings", "sum"] {
+        let error = score("gpt2", &[], &json!({"text": "the river", key: 1}).to_string()).failed(1);
+        assert!(error.contains("line 1") && error.contains(key), "{error}");
+    }
+}
+
+#[test]
+fn a_finished_result_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.jsonl");
+    let out = out.to_str().unwrap();
+    score("gpt2", &["the river runs", "--out", out], "").fine();
+    let again = score("gpt2", &["the river runs", "--out", out], "");
+    assert!(again.err.contains("holds the result of this request already"), "{}", again.err);
+    again.fine();
+    assert!(score("gpt2", &["the sea", "--out", out], "").failed(1).contains("--force"));
+    score("gpt2", &["the sea", "--out", out, "--force"], "").fine();
 }
 
 #[test]
@@ -97,7 +129,7 @@ fn a_partial_result_of_an_unknown_run_is_refused() {
 fn bad_input_is_one_clear_line() {
     let long = json!({"ids": vec![1; 5000]}).to_string();
     let cases: [(&[&str], &str, i32, &str); 10] = [
-        (&[], "", 1, "holds no texts"),
+        (&[], "", 1, "standard input: there are no texts"),
         (&[], "{\"text\":\"\"}\n", 1, "line 1"),
         (&[], "\"the river\"\n{\"prompt\":\"a\"}\n", 1, "line 2"),
         (&[], "\"the river\"\n\n{\"ids\":[1,99999]}\n", 1, "line 3"),

@@ -32,6 +32,12 @@ pub enum Scorable {
     },
 }
 
+impl From<Prompt> for Scorable {
+    fn from(prompt: Prompt) -> Self {
+        Scorable::Whole(prompt)
+    }
+}
+
 /// How texts are scored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScoreOptions {

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, value_parser};
 use super::model::{ModelArgs, RunArgs, WeightsArg};
 use super::prompts::PromptArgs;
 use super::template::TemplateArgs;
-use super::texts::TextArgs;
+use super::texts::{TextArgs, WhichTexts};
 use super::{assistant, fields, switches};
 use crate::failure::Failure;
 use crate::print::out;
@@ -39,6 +39,12 @@ fn generate() -> Command {
             .value_name("FILE")
             .value_parser(value_parser!(std::path::PathBuf))
             .help("Write JSON lines to FILE, whole or not at all; a run that was cut goes on where it stopped")
+            .help_heading("Prompts"),
+        Arg::new("force")
+            .long("force")
+            .action(ArgAction::SetTrue)
+            .requires("out")
+            .help("Replace the FILE of --out when it is there already")
             .help_heading("Prompts"),
         Arg::new("batch-size")
             .long("batch-size")
@@ -132,22 +138,7 @@ fn seed() -> Arg {
 }
 
 fn detect() -> Command {
-    let command = ModelArgs::augment_args(Command::new("detect")).args([
-        Arg::new("text")
-            .value_name("TEXT")
-            .num_args(0..)
-            .help("Texts to judge, without their prompts; - reads one from standard input"),
-        Arg::new("ids")
-            .long("ids")
-            .value_name("JSON")
-            .conflicts_with_all(["text", "texts"])
-            .help("Token ids in place of text: [[1,2,3],[4,5]] is two texts"),
-        Arg::new("texts")
-            .long("texts")
-            .value_name("FILE")
-            .value_parser(value_parser!(std::path::PathBuf))
-            .conflicts_with("text")
-            .help("Texts from a file of JSON lines: a string, {\"prompt\": ...} or {\"ids\": ...} each"),
+    let command = WhichTexts::augment_args(ModelArgs::augment_args(Command::new("detect"))).args([
         Arg::new("watermarking_config")
             .long("watermarking-config")
             .value_name("JSON")

@@ -4,6 +4,7 @@ use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value};
 use unspool::config::{FIELDS, Field, Group, Kind, Status};
+use unspool::{Error, file, json};
 
 use crate::failure::Failure;
 
@@ -75,21 +76,25 @@ pub fn read(matches: &ArgMatches) -> Result<Map<String, Value>, Failure> {
     Ok(fields)
 }
 
+/// Most bytes of the file of `--config`.
+const MAX_CONFIG: u64 = 16 << 20;
+
 fn config(text: &str) -> Result<Map<String, Value>, Failure> {
-    let (json, place) = match text.strip_prefix('@') {
-        Some(path) => {
-            let json = std::fs::read_to_string(path).map_err(|error| {
-                unspool::Error::io("the file of --config could not be read").at(path).because(error)
-            })?;
-            (json, path)
-        }
+    let (text, place) = match text.strip_prefix('@') {
+        Some(path) => match file::read_text(path.as_ref(), MAX_CONFIG)? {
+            Some(text) => (text, path),
+            None => return Err(Error::io("there is no such file of --config").at(path).into()),
+        },
         None => (text.to_string(), "--config"),
     };
-    let wrong = || unspool::Error::invalid_input("--config must be a JSON object of generation fields").at(place);
-    match serde_json::from_str(&json) {
+    let expected = "expected a JSON object of generation fields";
+    match json::parse(&text) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(wrong().into()),
-        Err(error) => Err(wrong().because(error).into()),
+        Ok(_) => Err(Error::invalid_input(expected).at(place).into()),
+        Err(error) if text.trim().is_empty() => {
+            Err(Error::invalid_input(format!("this is empty; {expected}")).at(place).because(error).into())
+        }
+        Err(error) => Err(Error::invalid_input(expected).at(place).because(error).into()),
     }
 }
 
@@ -111,7 +116,7 @@ pub fn value(field: &Field, texts: &[&str]) -> Result<Value, String> {
         (Kind::Bool | Kind::BoolOrText, "True") => Some(Value::Bool(true)),
         (Kind::Bool | Kind::BoolOrText, "False") => Some(Value::Bool(false)),
         (_, "None") => Some(Value::Null),
-        _ => serde_json::from_str(text).ok(),
+        _ => json::parse(text).ok(),
     };
     match parsed {
         Some(value) if field.kind.accepts(&value) => Ok(value),
@@ -121,7 +126,7 @@ pub fn value(field: &Field, texts: &[&str]) -> Result<Value, String> {
 }
 
 fn is_list(text: &str) -> bool {
-    text.trim_start().starts_with('[') && matches!(serde_json::from_str(text), Ok(Value::Array(_)))
+    text.trim_start().starts_with('[') && matches!(json::parse(text), Ok(Value::Array(_)))
 }
 
 #[cfg(test)]
@@ -183,8 +188,17 @@ mod tests {
     }
 
     #[test]
+    fn json_is_read_as_python_reads_it() {
+        assert_eq!(parse(&["--config", "\u{feff}{\"top_k\": 3, \"top_k\": 4}"])["top_k"], json!(4));
+        assert_eq!(parse(&["--stop-strings", r#"["\ud83d"]"#])["stop_strings"], json!(["\u{fffd}"]));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "\u{feff}{\"temperature\": 0.5, \"x\": NaN}").unwrap();
+        assert_eq!(parse(&["--config", &format!("@{}", file.path().display())])["temperature"], json!(0.5));
+    }
+
+    #[test]
     fn config_must_be_an_object() {
-        for bad in ["[1]", "{", "@/does/not/exist"] {
+        for bad in ["[1]", "{", "", "@/does/not/exist", "@/dev/zero", "@."] {
             assert!(config(bad).is_err(), "{bad}");
         }
         assert!(config(&"{\"a\":".repeat(1_000_000)).is_err());

@@ -1,10 +1,9 @@
 //! Arguments that say what the model is asked.
 
-use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
-use unspool::{ChatOptions, Error, Message, Prompt};
+use unspool::{ChatOptions, Message, Prompt};
 
 use super::template::{EndingArgs, TemplateArgs};
 use crate::batch::chat;
@@ -60,34 +59,30 @@ pub struct PromptArgs {
 }
 
 impl PromptArgs {
-    /// The prompts, in order.
+    /// The prompts, in order; keys of their lines that are not known here go through to results with the keys `own`.
     ///
     /// # Errors
     ///
     /// When there are none, or their JSON is broken.
-    pub fn read(&self) -> Result<Placed, Failure> {
+    pub fn read(&self, own: &[&str]) -> Result<Vec<Placed>, Failure> {
         let mut prompts = if let Some(path) = &self.prompts {
-            read::lines(path)?
+            read::lines(path, own)?
         } else if let Some(json) = &self.ids {
-            read::ids(json)?
+            read::ids("--ids", json)?
         } else {
-            let texts = self.texts()?;
-            let numbered = texts.iter().enumerate();
-            let placed =
-                numbered.map(|(index, text)| Ok((format!("prompt {index}"), Prompt::Text(text_or_stdin(text)?))));
-            placed.collect::<Result<_, Failure>>()?
+            read::counted("prompt", read::words(self.texts()?)?.into_iter().map(Prompt::Text).collect())
         };
-        for (_, prompt) in &mut prompts {
-            if let Prompt::Text(text) = prompt {
+        for placed in &mut prompts {
+            if let Prompt::Text(text) = &mut placed.item {
                 let text = std::mem::take(text);
-                *prompt = self.shaped(text);
+                placed.item = self.shaped(text);
             }
         }
         let mut options = self.template.read()?;
         self.ending.apply(&mut options);
         let mut chats = 0;
-        for (_, prompt) in &mut prompts {
-            if let Prompt::Chat(row) = prompt {
+        for placed in &mut prompts {
+            if let Prompt::Chat(row) = &mut placed.item {
                 chat::complete(&mut row.options, &options);
                 chats += 1;
             }
@@ -117,16 +112,12 @@ impl PromptArgs {
     /// # Errors
     ///
     /// When their JSON is broken.
-    pub fn negative(&self) -> Result<Placed, Failure> {
-        match &self.negative_prompt_ids {
-            Some(json) => Ok(read::ids(json).map_err(|error| error.at("--negative-prompt-ids"))?),
-            None => {
-                let numbered = self.negative_prompt.iter().enumerate();
-                let text =
-                    |text: &String| if self.raw { Prompt::Raw(text.clone()) } else { Prompt::Text(text.clone()) };
-                Ok(numbered.map(|(index, own)| (format!("negative prompt {index}"), text(own))).collect())
-            }
+    pub fn negative(&self) -> Result<Vec<Placed>, Failure> {
+        if let Some(json) = &self.negative_prompt_ids {
+            return Ok(read::ids("--negative-prompt-ids", json)?);
         }
+        let text = |text: &String| if self.raw { Prompt::Raw(text.clone()) } else { Prompt::Text(text.clone()) };
+        Ok(read::counted("negative prompt", self.negative_prompt.iter().map(text).collect()))
     }
 
     fn shaped(&self, text: String) -> Prompt {
@@ -153,27 +144,4 @@ pub fn one_text<'a>(words: &'a [String], several: &str) -> Result<Option<&'a Str
         message += "; an option that takes a list takes it as one word, such as '[1,2]'";
     }
     Err(Failure::Usage(message))
-}
-
-/// `text`, or for `-` what standard input holds, without the end of its last line.
-///
-/// # Errors
-///
-/// When standard input cannot be read as text.
-pub fn text_or_stdin(text: &str) -> Result<String, Failure> {
-    if text != "-" {
-        return Ok(text.to_string());
-    }
-    let mut text = String::new();
-    std::io::stdin()
-        .lock()
-        .read_to_string(&mut text)
-        .map_err(|error| Error::io("standard input could not be read as text").because(error))?;
-    if text.ends_with('\n') {
-        text.pop();
-        if text.ends_with('\r') {
-            text.pop();
-        }
-    }
-    Ok(text)
 }

@@ -1,8 +1,9 @@
 //! A row of `--prompts` that is a chat.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use unspool::{Chat, ChatOptions, Error, Message, Result};
 
+use super::row::Keys;
 use crate::args::template::{object, objects};
 
 /// The keys of a row that belong to its messages.
@@ -13,10 +14,10 @@ pub const KEYS: [&str; 3] = ["tools", "documents", "chat_template_kwargs"];
 /// # Errors
 ///
 /// When one of them has another form.
-pub fn chat(messages: Value, row: &mut Map<String, Value>) -> Result<Chat> {
+pub fn chat(messages: Value, row: &mut Keys) -> Result<Chat> {
     let messages: Vec<Message> = serde_json::from_value(messages)
         .map_err(|error| Error::invalid_input("messages are not a list of {role, content}").because(error))?;
-    let [tools, documents, template_args] = KEYS.map(|key| row.remove(key).filter(|value| !value.is_null()));
+    let [tools, documents, template_args] = KEYS.map(|key| row.take(key).filter(|value| !value.is_null()));
     Ok(Chat {
         messages,
         options: ChatOptions {
@@ -48,10 +49,10 @@ mod tests {
 
     #[test]
     fn a_row_goes_before_the_command_line() {
-        let mut row = json!({"tools": [{"a": 1}], "documents": null, "chat_template_kwargs": {"x": 1}, "id": 7});
-        let row = row.as_object_mut().unwrap();
-        let mut options = chat(json!([{"role": "user", "content": "a"}]), row).unwrap().options;
-        assert_eq!(row.len(), 1);
+        let keys = |row: Value| Keys::read(&row.to_string()).unwrap();
+        let mut row = keys(json!({"tools": [{"a": 1}], "documents": null, "chat_template_kwargs": {"x": 1}, "id": 7}));
+        let mut options = chat(json!([{"role": "user", "content": "a"}]), &mut row).unwrap().options;
+        assert_eq!(row, keys(json!({"id": 7})));
         let given = ChatOptions {
             tools: Some(vec![]),
             documents: Some(vec![json!({"title": "t"})]),
@@ -64,7 +65,7 @@ mod tests {
         assert_eq!(options.documents, given.documents);
         assert_eq!(Value::Object(options.template_args), json!({"x": 1, "y": 3}));
         assert_eq!(options.add_generation_prompt, Some(false));
-        assert!(chat(json!([]), json!({"tools": "a"}).as_object_mut().unwrap()).is_err());
-        assert!(chat(json!([1]), &mut Map::new()).is_err());
+        assert!(chat(json!([]), &mut keys(json!({"tools": "a"}))).is_err());
+        assert!(chat(json!([1]), &mut Keys::default()).is_err());
     }
 }

@@ -1,5 +1,7 @@
-//! Many prompts: reading them from a file of JSON lines, and a result file that survives a cut.
+//! Many prompts: read from JSON lines, and results written to a file that can be continued.
 
 pub mod chat;
 pub mod read;
 pub mod results;
+pub mod row;
+pub mod source;

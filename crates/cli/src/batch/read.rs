@@ -1,129 +1,177 @@
-//! Prompts from JSON.
+//! Prompts and texts from JSON and from the command line.
 
-use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
-use unspool::{Error, Prompt, Result, Scorable, TokenId};
+use unspool::{Error, Prompt, Result, Scorable, TokenId, json};
 
 use super::chat;
+use super::row::{Keys, why};
+use super::source::{MAX_LINES, Source};
 
-/// Prompts, each with the place it was read from, for messages.
-pub type Placed = Vec<(String, Prompt)>;
+/// One of the things that were read.
+#[derive(Clone, Debug)]
+pub struct Placed<T = Prompt> {
+    /// Where it is, for messages; `None` for the only one of the command line.
+    pub place: Option<String>,
+    /// What it is.
+    pub item: T,
+    /// Keys of its line that go through to the line of its result.
+    pub keys: Keys,
+}
 
-/// Prompts of a file of JSON lines: a string, `{"prompt": "..."}`, `{"ids": [...]}` or `{"messages": [...]}` (beside them `tools`, `documents`
-/// and `chat_template_kwargs`) each. Empty
-/// lines are passed over. `-` is standard input.
+impl<T> Placed<T> {
+    /// The same thing made into another, where a failure tells its place.
+    ///
+    /// # Errors
+    ///
+    /// Those of `make`.
+    pub fn make<U>(self, make: impl FnOnce(T) -> Result<U>) -> Result<Placed<U>> {
+        match (make(self.item), self.place) {
+            (Ok(item), place) => Ok(Placed { place, item, keys: self.keys }),
+            (Err(error), Some(place)) => Err(error.at(place)),
+            (Err(error), None) => Err(error),
+        }
+    }
+}
+
+/// Things that stand on the command line: a single one needs no name, others are counted as `what`.
+pub fn counted<T>(what: &str, items: Vec<T>) -> Vec<Placed<T>> {
+    let several = items.len() > 1;
+    let place = |index: usize| several.then(|| format!("{what} {index}"));
+    let numbered = items.into_iter().enumerate();
+    numbered.map(|(index, item)| Placed { place: place(index), item, keys: Keys::default() }).collect()
+}
+
+/// Prompts of a file of JSON lines: a string, `{"prompt": "..."}`, `{"ids": [...]}` or `{"messages": [...]}` (beside them
+/// `tools`, `documents` and `chat_template_kwargs`) each. Blank lines are passed over, and other keys go through to the
+/// results, whose own keys are `own`. `-` is standard input.
 ///
 /// # Errors
 ///
 /// When the file cannot be read or a line is none of these; the message names the line.
-pub fn lines(path: &Path) -> Result<Placed> {
-    each_line(path, "prompts", prompt)
+pub fn lines(path: &Path, own: &[&str]) -> Result<Vec<Placed>> {
+    each_line(Source::open(path)?, "prompts", own, prompt)
 }
 
-/// Texts to be scored, of a file of JSON lines: a string, `{"text": "..."}`, `{"prompt": "...", "continuation": "..."}`,
+/// Texts to be scored, of JSON lines: a string, `{"text": "..."}`, `{"prompt": "...", "continuation": "..."}`,
 /// `{"ids": [...]}` or `{"prompt_ids": [...], "continuation_ids": [...]}` each; otherwise as [`lines`].
 ///
 /// # Errors
 ///
 /// As [`lines`].
-pub fn scorable_lines(path: &Path) -> Result<Vec<(String, Scorable)>> {
-    each_line(path, "texts", scorable)
+pub fn scorable_lines(source: Source, own: &[&str]) -> Result<Vec<Placed<Scorable>>> {
+    each_line(source, "texts", own, scorable)
 }
 
-/// Texts of a file of JSON lines: a string, `{"text": "..."}` or `{"ids": [...]}` each; otherwise as [`lines`].
+/// Texts of JSON lines: a string, `{"text": "..."}` or `{"ids": [...]}` each; otherwise as [`lines`].
 ///
 /// # Errors
 ///
 /// As [`lines`].
-pub fn text_lines(path: &Path) -> Result<Placed> {
-    each_line(path, "texts", |line| match scorable(line) {
-        Ok(Scorable::Whole(prompt)) => Ok(prompt),
-        _ => Err(Error::invalid_input("expected a string, {\"text\": \"...\"} or {\"ids\": [...]}")),
-    })
+pub fn text_lines(source: Source, own: &[&str]) -> Result<Vec<Placed>> {
+    each_line(source, "texts", own, text)
 }
 
-/// What `read_one` makes of each line that is not empty, with the line's place.
-fn each_line<T>(path: &Path, what: &str, read_one: impl Fn(&str) -> Result<T>) -> Result<Vec<(String, T)>> {
-    let mut bytes = Vec::new();
-    let read = if path == Path::new("-") {
-        std::io::stdin().lock().read_to_end(&mut bytes)
-    } else {
-        std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
-    };
-    read.map_err(|error| Error::io(format!("the {what} could not be read")).at(path.display()).because(error))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let good = error.utf8_error().valid_up_to();
-        let line = error.as_bytes().iter().take(good).filter(|byte| **byte == b'\n').count() + 1;
-        Error::invalid_input("not UTF-8; save the file in that encoding").at(format!("{}, line {line}", path.display()))
-    })?;
-    // Some editors begin a file with a mark of its encoding.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let found: Vec<(String, T)> = text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty())
-        .map(|(index, line)| {
-            let place = format!("{}, line {}", path.display(), index + 1);
-            match read_one(line) {
-                Ok(one) => Ok((place, one)),
-                Err(error) => Err(error.at(place)),
-            }
-        })
-        .collect::<Result<_>>()?;
+/// What `read_one` makes of each line that is not blank.
+fn each_line<T>(
+    mut source: Source,
+    what: &str,
+    own: &[&str],
+    read_one: impl Fn(&mut Row) -> Result<T>,
+) -> Result<Vec<Placed<T>>> {
+    let mut found = Vec::new();
+    while let Some(line) = source.line()? {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let read = || {
+            let mut row = Row::read(&line)?;
+            let item = read_one(&mut row)?;
+            Ok((item, row.through(own)?))
+        };
+        let place = source.place();
+        let (item, keys) = read().map_err(|error: Error| error.at(&place))?;
+        if found.len() == MAX_LINES {
+            return Err(Error::invalid_input(format!(
+                "there are more than {MAX_LINES} {what}, the most that are read; split the file"
+            ))
+            .at(source.name()));
+        }
+        found.push(Placed { place: Some(place), item, keys });
+    }
     if found.is_empty() {
-        return Err(Error::invalid_input(format!("the file holds no {what}")).at(path.display()));
+        return Err(Error::invalid_input(format!("there are no {what}; expected one a line")).at(source.name()));
     }
     Ok(found)
 }
 
-/// Texts of the command line.
-pub fn arguments(texts: &[String]) -> Placed {
-    let placed = |(index, text): (usize, &String)| (format!("text {index}"), Prompt::Text(text.clone()));
-    texts.iter().enumerate().map(placed).collect()
-}
-
-/// Prompts of `--ids`: `[[1,2,3],[4,5]]`, or one prompt `[1,2,3]`.
+/// Texts of the command line; `-` is what standard input holds.
 ///
 /// # Errors
 ///
-/// When `json` is no list of token ids or of such lists.
-pub fn ids(json: &str) -> Result<Placed> {
-    let expected = || Error::invalid_input("--ids must be JSON such as [[1,2,3],[4,5]]");
-    let value: Value = serde_json::from_str(json).map_err(|error| expected().because(error))?;
-    let Value::Array(items) = value else { return Err(expected()) };
-    if items.is_empty() {
-        return Err(Error::invalid_input("--ids holds no prompt"));
+/// When standard input is named twice, or holds no text.
+pub fn words(words: &[String]) -> Result<Vec<String>> {
+    if words.iter().filter(|word| *word == "-").count() > 1 {
+        return Err(Error::invalid_input("- is given more than once, and standard input can be read only once"));
     }
-    if items.iter().all(Value::is_number) {
-        return Ok(vec![("--ids".to_string(), Prompt::Ids(token_ids(Value::Array(items))?))]);
-    }
-    let numbered = items.into_iter().enumerate();
-    numbered.map(|(index, item)| Ok((format!("--ids, prompt {index}"), Prompt::Ids(token_ids(item)?)))).collect()
+    words.iter().map(|word| if word == "-" { Source::standard_input().text() } else { Ok(word.clone()) }).collect()
 }
 
-fn json(line: &str) -> Result<Value> {
-    serde_json::from_str(line).map_err(|error| {
-        let told = error.to_string();
-        // The place tells the line; the reader knows of one line only.
-        let why = told.split(" at line ").next().unwrap_or_default();
-        Error::invalid_input(format!("not JSON at column {}: {why}", error.column()))
-    })
-}
-
-fn prompt(line: &str) -> Result<Prompt> {
-    let mut object = match json(line)? {
-        Value::String(text) => return Ok(Prompt::Text(text)),
-        Value::Object(object) => object,
-        _ => return Err(Error::invalid_input(EXPECTED)),
+/// Prompts of an option `name`: `[[1,2,3],[4,5]]`, or one prompt `[1,2,3]`.
+///
+/// # Errors
+///
+/// When `text` is no list of token ids or of such lists.
+pub fn ids(name: &str, text: &str) -> Result<Vec<Placed>> {
+    let wrong = |error: Error| {
+        let example = "expected JSON such as [1,2,3], or [[1,2,3],[4,5]] for two";
+        Error::invalid_input(format!("{}; {example}", error.message())).at(name)
     };
-    let found = ["prompt", "ids", "messages"].map(|key| object.remove(key));
-    let of_chat = |key: &str| found[2].is_some() && chat::KEYS.contains(&key);
-    if let Some(key) = object.keys().find(|key| !of_chat(key)) {
-        return Err(Error::invalid_input(format!(
-            "{key:?} is not known here; {EXPECTED}; settings are options of the command"
-        )));
+    let items = match json::parse(text).map_err(|error| wrong(why(&error)))? {
+        Value::Array(items) if !items.is_empty() => items,
+        Value::Array(_) => return Err(wrong(Error::invalid_input("there is no prompt in the list"))),
+        _ => return Err(wrong(Error::invalid_input("this is no list"))),
+    };
+    let lists = if items.iter().any(Value::is_array) { items } else { vec![Value::Array(items)] };
+    let prompts =
+        lists.into_iter().map(|list| token_ids(list).map(Prompt::Ids)).collect::<Result<_>>().map_err(wrong)?;
+    Ok(counted(&format!("{name}, prompt"), prompts))
+}
+
+/// A line: a text by itself, or an object.
+enum Row {
+    Text(String),
+    Keys(Keys),
+}
+
+impl Row {
+    fn read(line: &str) -> Result<Self> {
+        if line.trim_start().starts_with('{') {
+            return Keys::read(line).map(Row::Keys);
+        }
+        match json::parse(line).map_err(|error| why(&error))? {
+            Value::String(text) => Ok(Row::Text(text)),
+            _ => Err(Error::invalid_input("expected a JSON string or object")),
+        }
+    }
+
+    fn through(self, own: &[&str]) -> Result<Keys> {
+        match self {
+            Row::Text(_) => Ok(Keys::default()),
+            Row::Keys(keys) => keys.through(own),
+        }
+    }
+}
+
+fn prompt(row: &mut Row) -> Result<Prompt> {
+    let keys = match row {
+        Row::Text(text) => return Ok(Prompt::Text(std::mem::take(text))),
+        Row::Keys(keys) => keys,
+    };
+    let found = ["prompt", "ids", "messages"].map(|key| keys.take(key));
+    if let (None, Some(key)) = (&found[2], chat::KEYS.iter().find(|key| keys.has(key))) {
+        return Err(Error::invalid_input(format!("{key:?} belongs to messages, and there are none")));
     }
     if found.iter().flatten().count() > 1 {
         return Err(Error::invalid_input("prompt, ids and messages exclude each other; give one of them"));
@@ -131,25 +179,20 @@ fn prompt(line: &str) -> Result<Prompt> {
     match found {
         [Some(Value::String(text)), None, None] => Ok(Prompt::Text(text)),
         [None, Some(ids), None] => token_ids(ids).map(Prompt::Ids),
-        [None, None, Some(messages)] => chat::chat(messages, &mut object).map(Prompt::Chat),
-        _ => Err(Error::invalid_input(EXPECTED)),
+        [None, None, Some(messages)] => chat::chat(messages, keys).map(Prompt::Chat),
+        _ => Err(Error::invalid_input(
+            "expected a string, {\"prompt\": \"...\"}, {\"ids\": [...]} or {\"messages\": [...]}; settings are options of \
+             the command",
+        )),
     }
 }
 
-const EXPECTED: &str = "expected a string, {\"prompt\": \"...\"}, {\"ids\": [...]} or {\"messages\": [...]}";
-
-fn scorable(line: &str) -> Result<Scorable> {
-    let mut object = match json(line)? {
-        Value::String(text) => return Ok(Scorable::Whole(Prompt::Text(text))),
-        Value::Object(object) => object,
-        _ => return Err(Error::invalid_input(EXPECTED_TEXT)),
+fn scorable(row: &mut Row) -> Result<Scorable> {
+    let keys = match row {
+        Row::Text(text) => return Ok(Scorable::Whole(Prompt::Text(std::mem::take(text)))),
+        Row::Keys(keys) => keys,
     };
-    let found =
-        ["text", "ids", "prompt", "continuation", "prompt_ids", "continuation_ids"].map(|key| object.remove(key));
-    if let Some(key) = object.keys().next() {
-        return Err(Error::invalid_input(format!("{key:?} is not known here; {EXPECTED_TEXT}")));
-    }
-    match found {
+    match ["text", "ids", "prompt", "continuation", "prompt_ids", "continuation_ids"].map(|key| keys.take(key)) {
         [Some(Value::String(text)), None, None, None, None, None] => Ok(Scorable::Whole(Prompt::Text(text))),
         [None, Some(ids), None, None, None, None] => Ok(Scorable::Whole(Prompt::Ids(token_ids(ids)?))),
         [None, None, Some(Value::String(prompt)), Some(Value::String(continuation)), None, None] => {
@@ -158,15 +201,45 @@ fn scorable(line: &str) -> Result<Scorable> {
         [None, None, None, None, Some(prompt), Some(continuation)] => {
             Ok(Scorable::PairIds { prompt: token_ids(prompt)?, continuation: token_ids(continuation)? })
         }
-        _ => Err(Error::invalid_input(EXPECTED_TEXT)),
+        _ => Err(Error::invalid_input(
+            "expected a string, {\"text\": \"...\"}, {\"prompt\": \"...\", \"continuation\": \"...\"}, {\"ids\": [...]} or \
+             {\"prompt_ids\": [...], \"continuation_ids\": [...]}",
+        )),
     }
 }
 
-const EXPECTED_TEXT: &str = "expected a string, {\"text\": \"...\"}, {\"prompt\": \"...\", \"continuation\": \"...\"}, \
-                             {\"ids\": [...]} or {\"prompt_ids\": [...], \"continuation_ids\": [...]}";
+fn text(row: &mut Row) -> Result<Prompt> {
+    let keys = match row {
+        Row::Text(text) => return Ok(Prompt::Text(std::mem::take(text))),
+        Row::Keys(keys) => keys,
+    };
+    match ["text", "ids"].map(|key| keys.take(key)) {
+        [Some(Value::String(text)), None] => Ok(Prompt::Text(text)),
+        [None, Some(ids)] => token_ids(ids).map(Prompt::Ids),
+        _ => Err(Error::invalid_input("expected a string, {\"text\": \"...\"} or {\"ids\": [...]}")),
+    }
+}
 
 fn token_ids(value: Value) -> Result<Vec<TokenId>> {
-    serde_json::from_value(value).map_err(|error| Error::invalid_input("not a list of token ids").because(error))
+    let Value::Array(items) = value else {
+        return Err(Error::invalid_input(format!("{} is no list of token ids", shown(&value))));
+    };
+    let id = |item: &Value| item.as_u64().and_then(|id| TokenId::try_from(id).ok());
+    let read = |item| {
+        id(&item).ok_or_else(|| {
+            Error::invalid_input(format!("{} is no token id, an integer from 0 to {}", shown(&item), TokenId::MAX))
+        })
+    };
+    items.into_iter().map(read).collect()
+}
+
+/// A value, cut where it is long.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
 }
 
 #[cfg(test)]
@@ -185,7 +258,7 @@ mod tests {
         let (_folder, path) = file(
             "\"a\"\n{\"prompt\":\"b\"}\n\n{\"ids\":[1,2]}\n{\"messages\":[{\"role\":\"user\",\"content\":\"c\"}]}\n",
         );
-        let prompts: Vec<Prompt> = lines(&path).unwrap().into_iter().map(|(_, prompt)| prompt).collect();
+        let prompts: Vec<Prompt> = lines(&path, &[]).unwrap().into_iter().map(|placed| placed.item).collect();
         assert!(matches!(
             &prompts[..],
             [Prompt::Text(a), Prompt::Text(b), Prompt::Ids(ids), Prompt::Chat(chat)]
@@ -197,7 +270,7 @@ mod tests {
     fn names_the_bad_line() {
         for bad in ["{", "7", "{\"prompt\":3}", "{\"prompt\":\"a\",\"ids\":[1]}", "{\"ids\":[-1]}", "{\"ids\":[1.5]}"] {
             let (_folder, path) = file(&format!("\"fine\"\n{bad}\n"));
-            let message = lines(&path).unwrap_err().to_string();
+            let message = lines(&path, &[]).unwrap_err().to_string();
             assert!(message.contains("line 2"), "{bad}: {message}");
         }
     }
@@ -208,7 +281,8 @@ mod tests {
             "\"a\"\n{\"text\":\"b\"}\n{\"ids\":[1]}\n{\"prompt\":\"c\",\"continuation\":\"d\"}\n\
              {\"prompt_ids\":[1],\"continuation_ids\":[2]}\n",
         );
-        let texts: Vec<Scorable> = scorable_lines(&path).unwrap().into_iter().map(|(_, text)| text).collect();
+        let texts: Vec<Scorable> =
+            scorable_lines(Source::open(&path).unwrap(), &[]).unwrap().into_iter().map(|placed| placed.item).collect();
         let whole = |prompt| Scorable::Whole(prompt);
         assert_eq!(
             texts,
@@ -222,7 +296,7 @@ mod tests {
         );
         for bad in ["{\"prompt\":\"a\"}", "{\"text\":1}", "{\"texts\":\"a\"}", "{\"text\":\"a\",\"ids\":[1]}"] {
             let (_folder, path) = file(&format!("\"fine\"\n\n{bad}\n"));
-            let message = scorable_lines(&path).unwrap_err().to_string();
+            let message = scorable_lines(Source::open(&path).unwrap(), &[]).unwrap_err().to_string();
             assert!(message.contains("line 3"), "{bad}: {message}");
         }
     }
@@ -231,26 +305,62 @@ mod tests {
     fn names_the_line_that_is_no_utf_8_and_passes_over_a_mark_of_the_encoding() {
         let (_folder, path) = file("");
         std::fs::write(&path, b"\xef\xbb\xbf\"fine\"\n\"\xff\"\n").unwrap();
-        let message = lines(&path).unwrap_err().to_string();
-        assert!(message.contains("line 2: not UTF-8"), "{message}");
+        let message = lines(&path, &[]).unwrap_err().to_string();
+        assert!(message.contains("line 2: byte 2 of this line is not UTF-8"), "{message}");
         std::fs::write(&path, b"\xef\xbb\xbf\"fine\"\n").unwrap();
-        assert_eq!(lines(&path).unwrap().len(), 1);
+        assert_eq!(lines(&path, &[]).unwrap().len(), 1);
     }
 
     #[test]
     fn refuses_deep_nesting_and_an_empty_file() {
         let (_folder, path) = file(&"[".repeat(1_000_000));
-        assert!(lines(&path).is_err());
+        assert!(lines(&path, &[]).is_err());
         let (_folder, path) = file("\n\n");
-        assert!(lines(&path).is_err());
+        assert!(lines(&path, &[]).is_err());
     }
 
     #[test]
     fn reads_one_prompt_or_several_of_ids() {
-        assert_eq!(ids("[1,2]").unwrap().len(), 1);
-        assert_eq!(ids("[[1,2],[3]]").unwrap().len(), 2);
-        for bad in ["", "{}", "[]", "[[1],2]", "[\"a\"]", "[4294967296]"] {
-            assert!(ids(bad).is_err(), "{bad}");
+        assert_eq!(ids("--ids", " [1,2]").unwrap().len(), 1);
+        let two = ids("--ids", "[ [1,2],[3]]").unwrap();
+        assert_eq!(
+            two.iter().map(|one| one.place.as_deref().unwrap()).collect::<Vec<_>>(),
+            ["--ids, prompt 0", "--ids, prompt 1"]
+        );
+        assert_eq!(ids("--ids", "[[]]").unwrap()[0].item, Prompt::Ids(vec![]));
+        for (bad, told) in [
+            ("", "not JSON"),
+            ("{}", "this is no list"),
+            ("[]", "no prompt in the list"),
+            ("[[1],2]", "2 is no list of token ids"),
+            ("[1,[2]]", "1 is no list of token ids"),
+            ("[\"a\"]", "\"a\" is no token id"),
+            ("[4294967296]", "4294967296 is no token id, an integer from 0 to 4294967295"),
+            ("[-1]", "-1 is no token id"),
+            ("[1.0]", "1.0 is no token id"),
+            ("[1e400]", "\"Infinity\" is no token id"),
+            ("[123456789012345678901234567890]", "1.2345678901234568e+29 is no token id"),
+            ("[true]", "true is no token id"),
+        ] {
+            let error = ids("--ids", bad).unwrap_err().to_string();
+            assert!(error.starts_with("--ids: ") && error.contains(told), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn other_keys_go_through_and_a_line_is_named_among_several() {
+        let (_folder, path) = file("{\"id\":7,\"prompt\":\"a\",\"x\":null}\n\"b\"\n");
+        let read = lines(&path, &["index"]).unwrap();
+        assert_eq!(serde_json::to_string(&read[0].keys).unwrap(), "{\"id\":7,\"x\":null}");
+        assert_eq!(serde_json::to_string(&read[1].keys).unwrap(), "{}");
+        let failed = read[1].clone().make(|_| Err::<(), _>(Error::invalid_input("wrong"))).unwrap_err().to_string();
+        assert!(failed.ends_with("prompts.jsonl, line 2: wrong"), "{failed}");
+        for bad in ["{\"promt\":\"a\"}", "{\"prompt\":\"a\",\"index\":1}", "{\"prompt\":\"a\",\"tools\":[]}"] {
+            let (_folder, path) = file(&format!("\"fine\"\n{bad}\n"));
+            let message = lines(&path, &["index"]).unwrap_err().to_string();
+            assert!(message.contains("line 2"), "{bad}: {message}");
+        }
+        assert_eq!(counted("prompt", vec![1])[0].place, None);
+        assert_eq!(counted("prompt", vec![1, 2])[1].place.as_deref(), Some("prompt 1"));
     }
 }

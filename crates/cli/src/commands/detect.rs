@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgMatches, FromArgMatches};
+use serde::Serialize;
 use serde_json::{Value, json};
 use unspool::config::{Field, Resolved};
 use unspool::processor::{SynthIdDetector, SynthIdWatermark, WatermarkDetector, WatermarkingConfig};
@@ -11,8 +12,9 @@ use unspool::{Call, Error, GenerationConfig, TokenId, check_ids, open_synth_id_d
 use super::notice;
 use crate::args::fields;
 use crate::args::model::ModelArgs;
-use crate::args::prompts::text_or_stdin;
-use crate::batch::read::{self, Placed};
+use crate::args::texts::WhichTexts;
+use crate::batch::read;
+use crate::batch::row::Keys;
 use crate::failure::Failure;
 use crate::print::out;
 
@@ -22,47 +24,59 @@ use crate::print::out;
 ///
 /// When an argument, a text, the detector or the model is not usable, or no watermark is named.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    let model = ModelArgs::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;
+    let usage = |error: clap::Error| Failure::usage(error.to_string());
+    let model = ModelArgs::from_arg_matches(matches).map_err(usage)?;
+    let which = WhichTexts::from_arg_matches(matches).map_err(usage)?;
     let mut call = Call::new();
     if let Some(text) = matches.get_one::<String>("watermarking_config") {
         let field = Field::named("watermarking_config").ok_or_else(|| Error::engine("there is no such field"))?;
         let value = fields::value(field, &[text]).map_err(Failure::Usage)?;
         call.config = GenerationConfig::from_json(&json!({"watermarking_config": value}))?;
     }
-    let texts = texts(matches)?;
+    let texts = which.read(|source| read::text_lines(source, &KEYS))?;
     let pipeline = notice::open(&model.path()?, &model.options())?;
     let detector = Detector::of(matches, &pipeline.resolve(&call), pipeline.model().vocab_size())?;
     // All texts are checked before anything is told.
-    let ids = texts.iter().map(|(place, text)| {
-        let ids = pipeline.encode(text).and_then(|ids| check_ids(&ids, pipeline.model().vocab_size()).map(|()| ids));
-        ids.map_err(|error| error.at(place))
-    });
-    let ids = ids.collect::<Result<Vec<_>, _>>()?;
-    for (index, ((place, _), ids)) in texts.iter().zip(&ids).enumerate() {
-        let found = detector.judge(ids).map_err(|error| error.at(place))?;
-        let mut line = json!({"index": index});
-        if let (Value::Object(line), Value::Object(found)) = (&mut line, found) {
-            line.extend(found);
-        }
-        out::line(&line.to_string())?;
+    let check = |text: unspool::Prompt| {
+        let ids = pipeline.encode(&text)?;
+        check_ids(&ids, pipeline.model().vocab_size()).map(|()| ids)
+    };
+    let texts = texts.into_iter().map(|placed| placed.make(check)).collect::<Result<Vec<_>, _>>()?;
+    for (index, placed) in texts.into_iter().enumerate() {
+        let found = placed.make(|ids| detector.judge(&ids))?;
+        out::line(&line(index, &found.keys, &found.item))?;
     }
     Ok(())
 }
 
-fn texts(matches: &ArgMatches) -> Result<Placed, Failure> {
-    if let Some(path) = matches.get_one::<PathBuf>("texts") {
-        return Ok(read::text_lines(path)?);
-    }
-    if let Some(json) = matches.get_one::<String>("ids") {
-        return Ok(read::ids(json)?);
-    }
-    let texts = matches.get_many::<String>("text").into_iter().flatten().enumerate();
-    let texts = texts.map(|(index, text)| Ok((format!("text {index}"), unspool::Prompt::Text(text_or_stdin(text)?))));
-    let texts: Placed = texts.collect::<Result<_, Failure>>()?;
-    if texts.is_empty() {
-        return Err(Failure::usage("there is no text; give one, - for standard input, --ids or --texts"));
-    }
-    Ok(texts)
+/// The keys of a line, of all kinds of watermarks.
+const KEYS: [&str; 11] = [
+    "index",
+    "kind",
+    "num_tokens_scored",
+    "num_green_tokens",
+    "green_fraction",
+    "z_score",
+    "p_value",
+    "prediction",
+    "confidence",
+    "mean_score",
+    "bayesian_score",
+];
+
+/// One line: what was found in a text.
+#[derive(Serialize)]
+struct Line<'a> {
+    index: usize,
+    #[serde(flatten)]
+    keys: &'a Keys,
+    #[serde(flatten)]
+    found: &'a Value,
+}
+
+fn line(index: usize, keys: &Keys, found: &Value) -> String {
+    // A line holds only numbers and texts, which JSON can always say.
+    serde_json::to_string(&Line { index, keys, found }).unwrap_or_default()
 }
 
 enum Detector {
@@ -140,4 +154,25 @@ fn ids(value: Option<&Value>) -> Vec<TokenId> {
 
 fn synth_id(watermark: &SynthIdWatermark, posterior: Option<f64>, ids: &[TokenId]) -> Value {
     json!({"kind": "synth_id", "mean_score": watermark.mean_score(ids), "bayesian_score": posterior})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_a_line_is_among_its_keys() {
+        let Ok(WatermarkingConfig::GreenList(config)) = WatermarkingConfig::from_json(&Default::default()) else {
+            panic!("green lists are the default")
+        };
+        let detector = WatermarkDetector::new(config, 300).unwrap();
+        let green = Detector::GreenList { detector, z_threshold: 3.0 }.judge(&[1, 2, 3, 4]).unwrap();
+        let synth = json!({"kind": "synth_id", "mean_score": 0.5, "bayesian_score": null});
+        for found in [green, synth] {
+            let line: Value = serde_json::from_str(&line(0, &Keys::default(), &found)).unwrap();
+            for key in line.as_object().unwrap().keys() {
+                assert!(KEYS.contains(&key.as_str()), "{key}");
+            }
+        }
+    }
 }

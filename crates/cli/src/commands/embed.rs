@@ -9,12 +9,18 @@ use super::{notice, reading};
 use crate::args::model::ModelArgs;
 use crate::args::texts::TextArgs;
 use crate::batch::read;
+use crate::batch::row::Keys;
 use crate::failure::Failure;
+
+/// The keys of a line.
+const KEYS: [&str; 3] = ["index", "prompt_ids", "embedding"];
 
 /// One line: a text's tokens and its vector.
 #[derive(Serialize)]
 struct Line<'a> {
     index: usize,
+    #[serde(flatten)]
+    keys: &'a Keys,
     prompt_ids: &'a [TokenId],
     embedding: &'a [f32],
 }
@@ -34,23 +40,27 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         normalize: matches.get_flag("normalize"),
         batch: usize::try_from(args.batch_size).unwrap_or(1),
     };
-    reading::check_out(&args)?;
-    let placed = texts(&args)?;
+    reading::check_out(args.out.as_ref(), args.force, args.which.texts.as_ref(), "--texts")?;
+    let texts = args.which.read(|source| read::text_lines(source, &KEYS))?;
     let path = model.path()?;
     let pipeline = notice::open(&path, &OpenOptions { hidden_states: true, ..model.options() })?;
     if pipeline.model().hidden().is_none() {
         // No text is to blame.
         check_embeddable(pipeline.model(), &[])?;
     }
-    let ids = placed.into_iter().map(|(place, text)| {
-        let text = match text {
-            Prompt::Text(text) if args.raw => Prompt::Raw(text),
-            text => text,
-        };
-        let ids = pipeline.encode(&text).and_then(|ids| check_embeddable(pipeline.model(), &ids).map(|()| ids));
-        ids.map_err(|error| error.at(place))
-    });
-    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    let (mut ids, mut keys) = (Vec::new(), Vec::new());
+    for placed in texts {
+        let text = placed.make(|text| {
+            let text = match text {
+                Prompt::Text(text) if args.raw => Prompt::Raw(text),
+                text => text,
+            };
+            let ids = pipeline.encode(&text)?;
+            check_embeddable(pipeline.model(), &ids).map(|()| ids)
+        })?;
+        ids.push(text.item);
+        keys.push(text.keys);
+    }
     let path = path.canonicalize().unwrap_or(path);
     let run = json!({
         "command": "embed",
@@ -61,22 +71,25 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         "pooling": if mean { "mean" } else { "last" },
         "normalize": options.normalize,
     });
-    reading::in_batches(&args, &ids, &ids, &run, |first, ids| {
+    reading::in_batches(&args, &ids, &keys, &ids, &run, |first, ids| {
         let vectors = pipeline.embed_ids(ids, &options)?;
-        let numbered = ids.iter().zip(&vectors).enumerate();
-        Ok(numbered.map(|(index, (ids, vector))| line(first + index, ids, vector)).collect())
+        let embedded = (first..).zip(ids).zip(&vectors).zip(keys.iter().skip(first));
+        Ok(embedded.map(|(((index, ids), vector), keys)| line(index, keys, ids, vector)).collect())
     })
 }
 
-fn texts(args: &TextArgs) -> Result<read::Placed, Failure> {
-    Ok(match &args.ids {
-        Some(json) => read::ids(json)?,
-        None if args.text.is_empty() => read::text_lines(reading::source(args))?,
-        None => read::arguments(&args.text),
-    })
-}
-
-fn line(index: usize, prompt_ids: &[TokenId], embedding: &[f32]) -> String {
+fn line(index: usize, keys: &Keys, prompt_ids: &[TokenId], embedding: &[f32]) -> String {
     // A line holds only numbers and lists, which JSON can always say.
-    serde_json::to_string(&Line { index, prompt_ids, embedding }).unwrap_or_default()
+    serde_json::to_string(&Line { index, keys, prompt_ids, embedding }).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_a_line_is_among_its_keys() {
+        let line: serde_json::Value = serde_json::from_str(&line(0, &Keys::default(), &[1], &[0.5])).unwrap();
+        assert_eq!(line.as_object().unwrap().keys().collect::<Vec<_>>(), KEYS);
+    }
 }

@@ -9,15 +9,15 @@ use unspool::{
     TokenSink, random_seed,
 };
 
-use super::notice;
+use super::{notice, reading};
 use crate::args::model::ModelArgs;
 use crate::args::prompts::PromptArgs;
 use crate::args::{assistant, fields};
-use crate::batch::results::{HEALED_FROM, Results, earlier_run};
+use crate::batch::results::{HEALED_FROM, Wanted, earlier_run};
+use crate::batch::row::Keys;
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
-use crate::print::file::place;
-use crate::print::json::{Answer, line};
+use crate::print::json::{Answer, KEYS, line};
 use crate::print::streamed::Ordered;
 use crate::print::{out, progress};
 
@@ -46,14 +46,9 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     // Ids are for who compares with Python's generate(), texts for who would take a pipeline.
     let call = if prompt_args.ids.is_some() { call } else { call.for_texts() };
     check_outputs(&call, as_json)?;
-    if let Some(target) = target {
-        let real = place(target)?;
-        let same = |file: &PathBuf| file.canonicalize().is_ok_and(|file| file == real);
-        if prompt_args.prompts.as_ref().is_some_and(same) {
-            return Err(Failure::usage("--out is the file of --prompts; give another name"));
-        }
-    }
-    let prompts = prompt_args.read()?;
+    let force = matches.get_flag("force");
+    reading::check_out(target, force, prompt_args.prompts.as_ref(), "--prompts")?;
+    let prompts = prompt_args.read(&KEYS)?;
     let negative = prompt_args.negative()?;
     if negative.len() > 1 && negative.len() != prompts.len() {
         return Err(Failure::usage(format!(
@@ -76,21 +71,22 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         ));
     }
     let (settings, warnings) = pipeline.settings(&call)?;
-    let ids = prompts.iter().map(|(place, prompt)| {
-        let ids = pipeline.encode(prompt).and_then(|ids| pipeline.check(ids, &settings));
-        ids.map_err(|error| error.at(place))
-    });
-    let ids = ids.collect::<Result<Vec<_>, _>>()?;
-    let negative = negative.iter().map(|(place, prompt)| pipeline.encode(prompt).map_err(|error| error.at(place)));
-    let mut negative = negative.collect::<Result<Vec<_>, _>>()?;
+    let (mut ids, mut keys) = (Vec::new(), Vec::new());
+    for placed in prompts {
+        let prompt = placed.make(|prompt| pipeline.encode(&prompt).and_then(|ids| pipeline.check(ids, &settings)))?;
+        ids.push(prompt.item);
+        keys.push(prompt.keys);
+    }
+    let negative = negative.into_iter().map(|placed| Ok(placed.make(|prompt| pipeline.encode(&prompt))?.item));
+    let mut negative = negative.collect::<Result<Vec<_>, Failure>>()?;
     if let [all] = &negative[..] {
         negative = vec![all.clone(); ids.len()];
     }
     let warned = notice::Warned::default();
     warned.warn(&warnings);
-    let mut work = Work { pipeline: &pipeline, ids, negative, call, batch, warned };
+    let mut work = Work { pipeline: &pipeline, ids, keys, negative, call, batch, warned };
     if settings.do_sample {
-        work.call.seed = Some(work.call.seed.or(earlier_seed(target)?).unwrap_or_else(random_seed));
+        work.call.seed = Some(work.call.seed.or(earlier_seed(target, force)?).unwrap_or_else(random_seed));
     }
     match target {
         Some(target) => {
@@ -109,7 +105,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
                 "texts": prompt_args.ids.is_none(),
                 HEALED_FROM: settings.token_healing.then_some(&work.ids),
             });
-            work.to_file(target, &run)
+            work.to_file(target, &run, force)
         }
         None if as_json => work.to_json(),
         None => work.to_text(),
@@ -139,15 +135,16 @@ fn check_outputs(call: &Call, as_json: bool) -> Result<(), Failure> {
     }
 }
 
-/// The seed of a partial result, so that a run that drew at random goes on with the same draws.
-fn earlier_seed(target: Option<&PathBuf>) -> Result<Option<u64>, Failure> {
+/// The seed of an earlier result, so that a run that drew at random goes on with the same draws, or is known.
+fn earlier_seed(target: Option<&PathBuf>, force: bool) -> Result<Option<u64>, Failure> {
     let Some(target) = target else { return Ok(None) };
-    Ok(earlier_run(target)?.and_then(|run| run.get("seed").and_then(Value::as_u64)))
+    Ok(earlier_run(target, force)?.and_then(|run| run.get("seed").and_then(Value::as_u64)))
 }
 
 struct Work<'a> {
     pipeline: &'a Pipeline,
     ids: Vec<Vec<TokenId>>,
+    keys: Vec<Keys>,
     negative: Vec<Vec<TokenId>>,
     call: Call,
     batch: usize,
@@ -189,7 +186,7 @@ impl Work<'_> {
             let call = self.call_of(first, ids.len());
             let answers = self.pipeline.generate_ids(ids, &call, Own::new(), Some(&mut UntilPressed))?;
             self.warned.warn(&answers.warnings);
-            for line in lines(first, &answers) {
+            for line in self.lines(first, &answers) {
                 out::line(&line)?;
             }
             if interrupt::pressed() {
@@ -199,8 +196,12 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn to_file(&self, target: &Path, run: &Value) -> Result<(), Failure> {
-        let mut results = Results::open(target, run, &self.ids)?;
+    fn to_file(&self, target: &Path, run: &Value, force: bool) -> Result<(), Failure> {
+        let wanted = Wanted { target, run, prompts: &self.ids, keys: &self.keys, force };
+        let Some(mut results) = wanted.open()? else {
+            notice::finished(target);
+            return Ok(());
+        };
         let bar = progress::prompts(self.ids.len() as u64, results.done() as u64);
         for (first, ids) in self.batches(results.done()) {
             let _listening = interrupt::listen(Mode::SecondEnds);
@@ -216,28 +217,28 @@ impl Work<'_> {
                 ));
                 return Err(Failure::Interrupted);
             }
-            results.add(&lines(first, &answers))?;
+            results.add(&self.lines(first, &answers))?;
             bar.set_position(results.done() as u64);
         }
         bar.finish_and_clear();
         Ok(results.finish()?)
     }
-}
 
-fn lines(first: usize, answers: &Answers) -> Vec<String> {
-    let numbered = answers.answers.iter().enumerate();
-    numbered
-        .map(|(index, answer)| {
+    fn lines(&self, first: usize, answers: &Answers) -> Vec<String> {
+        let numbered = (first..).zip(&answers.answers).zip(self.keys.iter().skip(first));
+        let lines = numbered.map(|((index, answer), keys)| {
             line(&Answer {
-                index: first + index,
+                index,
+                keys,
                 prompt_ids: &answer.prompt_ids,
                 output: &answer.output,
                 texts: &answer.texts,
                 timing: &answers.timing,
                 seed: answers.seed,
             })
-        })
-        .collect()
+        });
+        lines.collect()
+    }
 }
 
 /// A sink that only hears Ctrl-C.

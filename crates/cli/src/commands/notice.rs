@@ -16,6 +16,11 @@ pub fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", one_line(line)).as_bytes());
 }
 
+/// Says that a result is there already.
+pub fn finished(target: &Path) {
+    say(&format!("{} holds the result of this request already; --force makes it again", target.display()));
+}
+
 /// Opens a model, and says what the user should know: that a checkpoint was imported, and how to be faster.
 ///
 /// # Errors

@@ -1,37 +1,32 @@
 //! Texts that are read in batches, one JSON line for each: what `score` and `embed` share.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::Value;
 use unspool::{Result, TokenId};
 
 use super::notice;
 use crate::args::texts::TextArgs;
-use crate::batch::results::Results;
+use crate::batch::results::{Wanted, check_place};
+use crate::batch::row::Keys;
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
-use crate::print::file::place;
 use crate::print::{out, progress};
 
-/// Checks, before a model is opened, that the file of results is not the file of texts.
+/// Checks, before a model is opened, that the results may be put at `out`, and that this is not the `input`, the file of
+/// the option `name`.
 ///
 /// # Errors
 ///
-/// When it is, or something else than a file is in the results' place.
-pub fn check_out(args: &TextArgs) -> Result<(), Failure> {
-    let Some(target) = &args.out else { return Ok(()) };
-    let real = place(target)?;
-    match &args.texts {
-        Some(file) if file.canonicalize().is_ok_and(|file| file == real) => {
-            Err(Failure::usage("--out is the file of --texts; give another name"))
-        }
-        _ => Ok(()),
+/// When it is, or something is there that must not be replaced.
+pub fn check_out(out: Option<&PathBuf>, force: bool, input: Option<&PathBuf>, name: &str) -> Result<(), Failure> {
+    let Some(out) = out else { return Ok(()) };
+    let same =
+        |input: &PathBuf| input.canonicalize().is_ok_and(|input| out.canonicalize().is_ok_and(|out| out == input));
+    if input.is_some_and(same) {
+        return Err(Failure::usage(format!("--out is the file of {name}; give another name")));
     }
-}
-
-/// Where the texts' JSON lines come from: a file, or standard input.
-pub fn source(args: &TextArgs) -> &Path {
-    args.texts.as_deref().unwrap_or(Path::new("-"))
+    Ok(check_place(out, force)?)
 }
 
 /// Gives `line_of` every batch with the index of its first text, and prints the lines or writes them to `args.out`.
@@ -45,6 +40,7 @@ pub fn source(args: &TextArgs) -> &Path {
 pub fn in_batches<T>(
     args: &TextArgs,
     texts: &[T],
+    keys: &[Keys],
     ids: &[Vec<TokenId>],
     run: &Value,
     lines_of: impl Fn(usize, &[T]) -> Result<Vec<String>>,
@@ -62,7 +58,11 @@ pub fn in_batches<T>(
         }
         return Ok(());
     };
-    let mut results = Results::open(target, run, ids)?;
+    let wanted = Wanted { target, run, prompts: ids, keys, force: args.force };
+    let Some(mut results) = wanted.open()? else {
+        notice::finished(target);
+        return Ok(());
+    };
     let bar = progress::prompts(texts.len() as u64, results.done() as u64);
     while results.done() < texts.len() {
         let first = results.done();

@@ -3,18 +3,24 @@
 use clap::{ArgMatches, FromArgMatches};
 use serde::Serialize;
 use serde_json::json;
-use unspool::{Scorable, ScoreOptions, ScoredText, TextScore, TokenId};
+use unspool::{ScoreOptions, ScoredText, TextScore, TokenId};
 
 use super::{notice, reading};
 use crate::args::model::ModelArgs;
 use crate::args::texts::TextArgs;
 use crate::batch::read;
+use crate::batch::row::Keys;
 use crate::failure::Failure;
+
+/// The keys of a line.
+const KEYS: [&str; 8] = ["index", "prompt_ids", "ids", "logprobs", "greedy", "sum", "is_greedy", "perplexity"];
 
 /// One line: everything about one text. Numbers that are not finite are `null`.
 #[derive(Serialize)]
 struct Line<'a> {
     index: usize,
+    #[serde(flatten)]
+    keys: &'a Keys,
     prompt_ids: &'a [TokenId],
     ids: &'a [TokenId],
     logprobs: &'a [f32],
@@ -38,13 +44,16 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         raw: args.raw,
         batch: usize::try_from(args.batch_size).unwrap_or(1),
     };
-    reading::check_out(&args)?;
-    let placed = texts(&args)?;
+    reading::check_out(args.out.as_ref(), args.force, args.which.texts.as_ref(), "--texts")?;
+    let texts = args.which.read(|source| read::scorable_lines(source, &KEYS))?;
     let path = model.path()?;
     let pipeline = notice::open(&path, &model.options())?;
-    let scorable =
-        placed.iter().map(|(place, text)| pipeline.scorable(text, &options).map_err(|error| error.at(place)));
-    let scorable = scorable.collect::<Result<Vec<ScoredText>, _>>()?;
+    let (mut scorable, mut keys) = (Vec::new(), Vec::new());
+    for placed in texts {
+        let text = placed.make(|text| pipeline.scorable(&text, &options))?;
+        scorable.push(text.item);
+        keys.push(text.keys);
+    }
     let ids: Vec<Vec<TokenId>> =
         scorable.iter().map(|text| text.context.iter().chain(&text.continuation).copied().collect()).collect();
     let path = path.canonicalize().unwrap_or(path);
@@ -56,25 +65,17 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         "weights": format!("{:?}", model.run.weights).to_lowercase(),
         "prompts": scorable.iter().map(|text| text.context.len()).collect::<Vec<_>>(),
     });
-    reading::in_batches(&args, &scorable, &ids, &run, |first, texts| {
+    reading::in_batches(&args, &scorable, &keys, &ids, &run, |first, texts| {
         let scores = unspool::score(pipeline.model(), texts, options.batch, None)?;
-        let numbered = texts.iter().zip(&scores).enumerate();
-        Ok(numbered.map(|(index, (text, score))| line(first + index, text, score)).collect())
+        let scored = (first..).zip(texts).zip(&scores).zip(keys.iter().skip(first));
+        Ok(scored.map(|(((index, text), score), keys)| line(index, keys, text, score)).collect())
     })
 }
 
-fn texts(args: &TextArgs) -> Result<Vec<(String, Scorable)>, Failure> {
-    let whole = |placed: read::Placed| placed.into_iter().map(|(place, prompt)| (place, Scorable::Whole(prompt)));
-    Ok(match &args.ids {
-        Some(json) => whole(read::ids(json)?).collect(),
-        None if args.text.is_empty() => read::scorable_lines(reading::source(args))?,
-        None => whole(read::arguments(&args.text)).collect(),
-    })
-}
-
-fn line(index: usize, text: &ScoredText, score: &TextScore) -> String {
+fn line(index: usize, keys: &Keys, text: &ScoredText, score: &TextScore) -> String {
     let line = Line {
         index,
+        keys,
         prompt_ids: &text.context,
         ids: &text.continuation,
         logprobs: &score.logprobs,
@@ -85,4 +86,17 @@ fn line(index: usize, text: &ScoredText, score: &TextScore) -> String {
     };
     // A line holds only numbers and lists, which JSON can always say.
     serde_json::to_string(&line).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_a_line_is_among_its_keys() {
+        let text = ScoredText { context: vec![1], continuation: vec![2] };
+        let score = TextScore { logprobs: vec![-0.5], greedy: vec![true] };
+        let line: serde_json::Value = serde_json::from_str(&line(0, &Keys::default(), &text, &score)).unwrap();
+        assert_eq!(line.as_object().unwrap().keys().collect::<Vec<_>>(), KEYS);
+    }
 }

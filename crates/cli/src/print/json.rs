@@ -3,11 +3,18 @@
 use serde::Serialize;
 use unspool::{PromptOutput, StepStates, Timing, TokenId};
 
+use crate::batch::row::Keys;
+
+/// The keys of a line.
+pub const KEYS: [&str; 5] = ["index", "prompt_ids", "sequences", "timing", "seed"];
+
 /// One line: everything about one prompt. Numbers are written so that reading them back as f32 gives the same value;
 /// minus infinity is `null`.
 #[derive(Debug, Serialize)]
 pub struct Line<'a> {
     index: usize,
+    #[serde(flatten)]
+    keys: &'a Keys,
     prompt_ids: &'a [TokenId],
     sequences: Vec<Sequence<'a>>,
     timing: Times,
@@ -56,6 +63,8 @@ struct Times {
 pub struct Answer<'a> {
     /// The prompt's place in the request.
     pub index: usize,
+    /// Keys of its line that go through.
+    pub keys: &'a Keys,
     /// Its tokens.
     pub prompt_ids: &'a [TokenId],
     /// What was written.
@@ -94,6 +103,7 @@ pub fn line(answer: &Answer<'_>) -> String {
         .collect();
     let line = Line {
         index: answer.index,
+        keys: answer.keys,
         prompt_ids: answer.prompt_ids,
         timing: Times {
             prompt_tokens: answer.prompt_ids.len(),
@@ -136,7 +146,20 @@ mod tests {
 
     fn text(output: &PromptOutput, seed: Option<u64>) -> String {
         let timing = Timing { prompt_s: 0.5, decode_s: 0.25, ..Timing::default() };
-        line(&Answer { index: 3, prompt_ids: &[1, 4], output, texts: &["hi".into()], timing: &timing, seed })
+        let keys = &Keys::default();
+        line(&Answer { index: 3, keys, prompt_ids: &[1, 4], output, texts: &["hi".into()], timing: &timing, seed })
+    }
+
+    #[test]
+    fn every_key_of_a_line_is_among_its_keys_and_those_of_the_prompt_go_through() {
+        let keys = &Keys::read(r#"{"id": "a", "n": 12345678901234567890}"#).unwrap();
+        let timing = Timing::default();
+        let (output, texts) = (&output(None, None), &[][..]);
+        let line = line(&Answer { index: 0, keys, prompt_ids: &[1], output, texts, timing: &timing, seed: Some(1) });
+        assert!(line.starts_with(r#"{"index":0,"id":"a","n":12345678901234567890,"prompt_ids":[1],"#), "{line}");
+        let read: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
+        let own: Vec<&String> = read.keys().filter(|key| !["id", "n"].contains(&key.as_str())).collect();
+        assert_eq!(own, KEYS);
     }
 
     #[test]
