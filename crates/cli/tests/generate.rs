@@ -103,14 +103,38 @@ fn texts_have_the_default_length_of_pipelines_and_ids_that_of_generate() {
 }
 
 #[test]
-fn a_prompt_that_ends_with_padding_is_warned_about_once() {
+fn padding_in_ids_is_warned_about_once() {
     let arguments =
         ["--ids", "[[5,6],[7,0],[8,0]]", "--max-new-tokens", "2", "--batch-size", "2", "--pad-token-id", "0"];
     for form in [&[][..], &["--json"]] {
         let ran = generate("llama", &[&arguments[..], form].concat());
-        assert_eq!(ran.err.matches("warning: prompt 1 ends with the padding token 0").count(), 1, "{}", ran.err);
+        assert_eq!(ran.err.matches("warning: the padding token 0 in ids is not read").count(), 1, "{}", ran.err);
         ran.fine();
     }
+}
+
+#[test]
+fn ids_that_come_padded_are_read_without_their_padding() {
+    let written = |ids: &str, extra: &[&str]| {
+        let length = if extra.contains(&"--max-length") { &[][..] } else { &["--max-new-tokens", "6"] };
+        let arguments = [&["--ids", ids, "--json"], length, extra].concat();
+        json_lines(&generate("llama", &arguments).fine())[0]["sequences"][0]["ids"].clone()
+    };
+    // As Python writes without a mask, wherever the padding stands.
+    for padded in ["[[5,6,7,8,9]]", "[[0,0,0,5,6,7,8,9]]", "[[5,6,0,7,8,9]]", "[[5,6,7,8,9,0,0]]"] {
+        assert_eq!(written(padded, &[]), json!([108, 7, 77, 113, 123, 39]), "{padded}");
+        let lookup = ["--prompt-lookup-num-tokens", "2"];
+        assert_eq!(written(padded, &lookup), json!([108, 7, 77, 113, 123, 39]), "{padded}");
+        let beams = ["--num-beams", "3"];
+        assert_eq!(written(padded, &beams), written("[[5,6,7,8,9]]", &beams), "{padded}");
+        let guided = ["--guidance-scale", "2", "--negative-prompt-ids", "[3]"];
+        assert_eq!(written(padded, &guided), written("[[5,6,7,8,9]]", &guided), "{padded}");
+    }
+    // An end token is no padding, and the length is that of the padded prompt.
+    assert_ne!(written("[[0,0,0,5,6,7,8,9]]", &["--eos-token-id", "0"]), json!([108, 7, 77, 113, 123, 39]));
+    assert_eq!(written("[[0,0,0,5,6,7,8,9]]", &["--max-length", "10"]), json!([108, 7]));
+    let error = generate("llama", &["--ids", "[[0,0]]", "--json"]).failed(1);
+    assert!(error.contains("nothing but the padding token 0"), "{error}");
 }
 
 #[test]

@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::build;
 use crate::config::Settings;
 use crate::decode::{
-    self, Assisted, Beams, Chooser, Clock, Contrastive, Guidance, KeptSession, Lens, Prepared, Prompt, Single, Writing,
+    self, Assisted, AttentionMask, Beams, Chooser, Clock, Contrastive, Guidance, KeptSession, Lens, Prepared, Prompt,
+    Single, Writing,
 };
 use crate::draft::{self, Assist, Draft};
 use crate::error::{Error, Result};
@@ -36,6 +37,8 @@ use crate::vocabulary::Vocabulary;
 pub struct Request<'a> {
     /// Token ids, one list per prompt, of any lengths. An empty one becomes the beginning-of-sequence token.
     pub prompts: Vec<Vec<TokenId>>,
+    /// Which tokens of each prompt the model reads; of prompts beyond the end of this list it is inferred.
+    pub attention_mask: Vec<AttentionMask>,
     /// Checked settings.
     pub settings: Settings,
     /// Seed of the draws; 0 unless set. The same seed gives the same tokens.
@@ -63,6 +66,7 @@ impl<'a> Request<'a> {
     pub fn new(prompts: Vec<Vec<TokenId>>, settings: Settings) -> Self {
         Request {
             prompts,
+            attention_mask: Vec::new(),
             settings,
             seed: 0,
             first_row: 0,
@@ -73,6 +77,13 @@ impl<'a> Request<'a> {
             sink: None,
             assist: Assist::default(),
         }
+    }
+
+    /// Sets [`attention_mask`](Request::attention_mask).
+    #[must_use]
+    pub fn attention_mask(mut self, attention_mask: Vec<AttentionMask>) -> Self {
+        self.attention_mask = attention_mask;
+        self
     }
 
     /// Sets [`seed`](Request::seed).
@@ -184,8 +195,19 @@ fn written(
     request: Request<'_>,
     clock: &mut Clock,
 ) -> Result<Output> {
-    let Request { prompts, settings, seed, first_row, logprobs, negative_prompts, own, vocabulary, mut sink, assist } =
-        request;
+    let Request {
+        prompts,
+        attention_mask,
+        settings,
+        seed,
+        first_row,
+        logprobs,
+        negative_prompts,
+        own,
+        vocabulary,
+        mut sink,
+        assist,
+    } = request;
     let Own { processors, prefix, criteria, custom_generate, peers: _, draft: mut own_draft } = own;
 
     if assist.draft.is_some() || own_draft.is_some() {
@@ -193,7 +215,7 @@ fn written(
     }
 
     // 1. Prompts: checked before anything is opened. (decode/prompts.rs)
-    let prompts = decode::check(&prompts, &settings, model)?;
+    let prompts = decode::check(&prompts, &attention_mask, &settings, model)?;
 
     let built = custom_generate.is_none();
     let one_row = settings.beams.num_beams == 1;
@@ -204,7 +226,9 @@ fn written(
 
     // 2. Rules that change scores and criteria that end rows, in Python's order. (build/, processor/, stop/)
     let (mut rules, mut warnings) = build::processors(&settings, model.vocab_size(), prefix, processors)?;
-    warnings.extend(decode::right_padding(&prompts, &settings, first_row));
+    let masks = attention_mask.iter().copied().chain(std::iter::repeat(AttentionMask::default()));
+    let padded = prompts.iter().zip(masks).filter(|(prompt, _)| prompt.hidden() > 0);
+    warnings.extend(padded.filter_map(|(prompt, mask)| mask.warning(&prompt.ids, &settings)).take(1));
     let mut in_order = build::criteria(&settings, vocabulary)?;
     in_order.extend(criteria);
     let mut criteria = AnyOf::new(in_order);
@@ -252,8 +276,21 @@ fn written(
     let slot = slot.filter(|_| built);
     let written = if let Some(mut custom) = custom_generate {
         let (session, kept, rng) = (session.as_mut(), held, &rng);
-        let mut prepared =
-            Prepared { settings, session, prompts: &prompts, kept, rules, criteria, sink, guidance, clock, vocab, rng };
+        let hidden = prompts.iter().map(Prompt::hidden).collect();
+        let mut prepared = Prepared {
+            settings,
+            session,
+            prompts: &prompts,
+            kept,
+            rules,
+            criteria,
+            sink,
+            guidance,
+            clock,
+            vocab,
+            hidden,
+            rng,
+        };
         let outputs = custom.generate(&mut prepared)?;
         if outputs.len() != prompts.len() {
             return Err(Error::invalid_input(format!(
@@ -293,7 +330,7 @@ fn written(
     let sequences = || written.iter().flat_map(|prompt| &prompt.sequences);
     let timing = clock.timing(sequences().map(|sequence| sequence.ids.len()).sum());
     if let (Some(slot), Some(prompt), Some(sequence)) = (slot, prompts.first(), sequences().next()) {
-        *slot = decode::keep(session, &prompt.ids, &sequence.ids, one_row)?;
+        *slot = decode::keep(session, &prompt.read, &sequence.ids, one_row)?;
     }
     Ok(Output { prompts: written, timing, warnings })
 }
@@ -319,7 +356,9 @@ fn refuse_beside_drafts(settings: &Settings, custom_generate: bool) -> Result<()
 
 /// Tokens that the longest row may reach, for the size of the caches: the last token of a row is never run.
 fn capacity(prompts: &[Prompt<'_>]) -> usize {
-    let bounded = |prompt: &Prompt<'_>| (prompt.max_length - 1).min(prompt.ids.len().saturating_add(decode::OPEN_END));
+    let bounded = |prompt: &Prompt<'_>| {
+        (prompt.max_length - 1 - prompt.hidden()).min(prompt.read.len().saturating_add(decode::OPEN_END))
+    };
     prompts.iter().map(bounded).max().unwrap_or(0)
 }
 

@@ -29,7 +29,7 @@ pub mod token;
 pub mod vocabulary;
 
 pub use config::Settings;
-pub use decode::KeptSession;
+pub use decode::{AttentionMask, KeptSession};
 pub use draft::{Assist, Assistant, Draft};
 pub use error::{Error, ErrorKind, Result};
 pub use generate::{Request, generate, generate_kept};

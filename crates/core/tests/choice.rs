@@ -1,8 +1,11 @@
 //! Greedy and sampling as the specification's numbers say, and what is kept of every step.
 
+use std::sync::{Arc, Mutex};
+
 use unspool_core::config::MaxLength;
+use unspool_core::draft::PromptLookup;
 use unspool_core::stop::FinishReason;
-use unspool_core::{ErrorKind, Output, Own, Request, Row, Settings, TokenId, generate};
+use unspool_core::{AttentionMask, ErrorKind, Output, Own, Request, Row, Settings, TokenId, generate};
 use unspool_testing::{ScriptedModel, tables};
 
 fn new_tokens(count: usize) -> Settings {
@@ -52,22 +55,51 @@ fn an_end_token_may_come_first() {
 }
 
 #[test]
-fn prompts_that_end_with_padding_are_told_and_run_as_they_are() {
+fn padding_in_a_prompt_is_told_and_not_run() {
     let model = ScriptedModel::table(&tables::C);
-    let warnings = |prompts: Vec<Vec<TokenId>>, pad_token_id| {
-        let settings = Settings { pad_token_id, ..new_tokens(1) };
-        generate(&model, Request::new(prompts, settings)).unwrap().warnings
+    let run = |prompts: Vec<Vec<TokenId>>, settings: Settings, masks: Vec<AttentionMask>| {
+        generate(&model, Request::new(prompts, settings).attention_mask(masks)).unwrap()
     };
-    let told = warnings(vec![vec![1], vec![2, 3, 3]], Some(3));
-    assert!(told.len() == 1 && told[0].starts_with("prompt 1 ends with the padding token 3"), "{told:?}");
-    assert_eq!(model.log().steps()[0], [vec![1], vec![2, 3, 3]]);
-    // As in Python: one prompt alone needs no padding, padding on the left is none of it, and without a padding token
-    // nothing looks like padding.
-    for (prompts, pad) in
-        [(vec![vec![2, 3]], Some(3)), (vec![vec![3, 1], vec![2]], Some(3)), (vec![vec![1], vec![3]], None)]
-    {
-        assert!(warnings(prompts.clone(), pad).is_empty(), "{prompts:?} {pad:?}");
-    }
+    let padded = |max| Settings { pad_token_id: Some(3), ..new_tokens(max) };
+    let output = run(vec![vec![1], vec![3, 2, 3, 3]], padded(2), Vec::new());
+    assert_eq!(output.warnings.len(), 1);
+    assert!(output.warnings[0].starts_with("the padding token 3 in ids is not read"), "{:?}", output.warnings);
+    assert_eq!(model.log().steps()[0], [vec![1], vec![2]]);
+    assert_eq!(ids(&output), [[2, 3], [3, 0]], "what is written is no padding");
+    // A text is read whole, and so is padding that is an end token too.
+    let before = model.log().steps().len();
+    assert!(run(vec![vec![3, 2]], padded(1), vec![AttentionMask::Ones]).warnings.is_empty());
+    let settings = Settings { eos_token_id: vec![3], ..padded(1) };
+    assert!(run(vec![vec![3, 2]], settings, Vec::new()).warnings.is_empty());
+    assert_eq!(model.log().steps()[before..], [[vec![3, 2]], [vec![3, 2]]]);
+    // A draft and an own loop read the same; the length of the prompt is that of the padded one.
+    let own = Own::new().draft(PromptLookup::new(2, 2).unwrap());
+    let output = generate(&model, Request::new(vec![vec![3, 0, 1, 0, 3]], padded(3)).own(own)).unwrap();
+    assert_eq!(ids(&output), [[1, 2, 3]]);
+    let settings = Settings { max_length: MaxLength::Total(5), ..padded(1) };
+    assert_eq!(ids(&run(vec![vec![3, 3, 0]], settings, Vec::new())), [[1, 2]]);
+}
+
+#[test]
+fn rules_see_the_padding_that_the_model_does_not_read() {
+    let model = ScriptedModel::table(&tables::C);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sees = Arc::clone(&seen);
+    let rule = move |row: &Row<'_>, _: &mut [f32]| {
+        sees.lock().unwrap().push(row.ids.to_vec());
+        Ok(())
+    };
+    let settings = Settings { pad_token_id: Some(3), ..new_tokens(2) };
+    generate(&model, Request::new(vec![vec![3, 1]], settings).own(Own::new().processor(rule))).unwrap();
+    assert_eq!(*seen.lock().unwrap(), [vec![3, 1], vec![3, 1, 2]]);
+}
+
+#[test]
+fn a_prompt_of_padding_alone_is_refused() {
+    let settings = Settings { pad_token_id: Some(3), ..new_tokens(2) };
+    let request = Request::new(vec![vec![1], vec![3, 3]], settings);
+    let error = generate(&ScriptedModel::table(&tables::C), request).unwrap_err().to_string();
+    assert!(error.contains("nothing but the padding token 3") && error.contains("prompt 1"), "{error}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use unspool_core::config::GenerationConfig;
-use unspool_core::{Result, TokenId};
+use unspool_core::{AttentionMask, Result, TokenId};
 use unspool_tasks::Shown;
 
 use crate::text::Streaming;
@@ -34,6 +34,9 @@ pub struct Call {
     pub first_prompt: usize,
     /// Token ids that `guidance_scale` leads away from, one list per prompt; none: each prompt's last token alone.
     pub negative_prompts: Vec<Vec<TokenId>>,
+    /// Which tokens of each prompt the model reads; of prompts beyond the end of this list it is inferred, as Python does for
+    /// ids without a mask. Calls that take [`Prompts`](crate::Prompts) set it by themselves: texts are read whole.
+    pub attention_mask: Vec<AttentionMask>,
     /// Draft in every round, as Python does, also while drafts do not pay.
     pub always_draft: bool,
     /// Whether texts show the stop string that ended them; Python does.
@@ -103,6 +106,13 @@ impl Call {
     #[doc(alias = "negative_prompt_ids")]
     pub fn negative_prompts(mut self, negative_prompts: Vec<Vec<TokenId>>) -> Self {
         self.negative_prompts = negative_prompts;
+        self
+    }
+
+    /// Sets [`attention_mask`](Call::attention_mask).
+    #[must_use]
+    pub fn attention_mask(mut self, attention_mask: Vec<AttentionMask>) -> Self {
+        self.attention_mask = attention_mask;
         self
     }
 

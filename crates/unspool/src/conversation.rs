@@ -3,7 +3,7 @@
 use unspool_core::decode::KeptSession;
 use unspool_core::generate::generate_kept;
 use unspool_core::stop::FinishReason;
-use unspool_core::{Assist, Error, Own, Result, Sequence, Settings, Timing, TokenId};
+use unspool_core::{Assist, AttentionMask, Error, Own, Result, Sequence, Settings, Timing, TokenId};
 use unspool_tasks::{ChatOptions, Message, StopHold};
 
 use crate::assistant::Helping;
@@ -205,6 +205,7 @@ impl<'p> Conversation<'p> {
         let mut streamed = Streamed::new(self.pipeline.tokenizer()?, &settings, shown, streaming, sink);
         let (request, _) =
             self.pipeline.request(vec![prompt.clone()], settings, &self.call, Own::default(), Some(&mut streamed));
+        let request = request.attention_mask(vec![AttentionMask::Ones]);
         if self.helping.is_none() {
             self.helping = self.pipeline.helping(&self.call)?;
         }

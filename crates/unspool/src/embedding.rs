@@ -46,12 +46,12 @@ impl Pipeline {
     pub fn embed(&self, texts: impl Prompts, options: &EmbedOptions) -> Result<Vec<Vec<f32>>> {
         let texts = texts.into_prompts().into_iter().enumerate();
         let ids = texts
-            .map(|(index, text)| self.encode(&text).map_err(|error| error.at(format!("text {index}"))))
+            .map(|(index, text)| self.tokens_read(&text).map_err(|error| error.at(format!("text {index}"))))
             .collect::<Result<Vec<Vec<TokenId>>>>()?;
         self.embed_ids(&ids, options)
     }
 
-    /// As [`embed`](Pipeline::embed), from token ids.
+    /// As [`embed`](Pipeline::embed), from token ids, all of which are read.
     ///
     /// # Errors
     ///

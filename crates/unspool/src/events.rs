@@ -151,10 +151,9 @@ impl Pipeline {
         call: &Call,
         say: impl FnMut(Said) -> bool + Send + 'static,
     ) -> Result<Arc<AtomicBool>> {
-        let call = call.clone().for_texts();
         self.tokenizer()?;
+        let (ids, call) = self.prepare(&prompts.into_prompts(), call)?;
         let (settings, _) = self.settings(&call)?;
-        let ids = self.encode_all(&prompts.into_prompts())?;
         let left = Arc::new(AtomicBool::new(false));
         let mut telling = Telling { say, sequences: settings.num_return_sequences.max(1), left: Arc::clone(&left) };
         let pipeline = self.clone();

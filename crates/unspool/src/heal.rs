@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use unspool_core::config::{GenerationConfig, Settings};
 use unspool_core::generate::{Request, generate};
-use unspool_core::{Error, Result, TokenId};
+use unspool_core::{AttentionMask, Error, Result, TokenId};
 use unspool_tasks::HealingChoice;
 
 use crate::pipeline::Pipeline;
@@ -49,6 +49,7 @@ impl Pipeline {
             after.retain(|id| *id != choice.pad);
         }
         let mut request = Request::new(vec![after], settings).seed(seed).first_row(prompt);
+        request.attention_mask = vec![AttentionMask::Ones];
         request.vocabulary = self.vocabulary();
         let output = generate(self.model(), request)?;
         let token = output.prompts.first().and_then(|prompt| prompt.sequences.first()?.ids.first().copied());

@@ -67,8 +67,8 @@ pub use unspool_core::select;
 pub use unspool_core::stop::{self, FinishReason};
 pub use unspool_core::stream::{self, Flow, TokenEvent, TokenSink};
 pub use unspool_core::{
-    DraftCounts, Error, ErrorKind, Keep, Logits, Model, Own, Peers, PromptOutput, Result, Row, RowInput, Sequence,
-    Session, SessionOptions, Settings, StepStates, Timing, TokenId, check_ids, processor,
+    AttentionMask, DraftCounts, Error, ErrorKind, Keep, Logits, Model, Own, Peers, PromptOutput, Result, Row, RowInput,
+    Sequence, Session, SessionOptions, Settings, StepStates, Timing, TokenId, check_ids, processor,
 };
 pub use unspool_core::{file, json};
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};

@@ -9,7 +9,8 @@ use unspool_core::generate::{Request, generate};
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::TokenSink;
 use unspool_core::{
-    Assist, DraftCounts, Error, Model, Own, PromptOutput, Result, Sequence, Timing, TokenId, Vocabulary, check_ids,
+    Assist, AttentionMask, DraftCounts, Error, Model, Own, PromptOutput, Result, Sequence, Timing, TokenId, Vocabulary,
+    check_ids,
 };
 use unspool_onnx::folder::root_of;
 use unspool_onnx::{Description, EngineSupport, OnnxModel, OnnxOptions};
@@ -225,6 +226,31 @@ impl Pipeline {
         }
     }
 
+    /// The tokens of a prompt that the model reads when nothing is generated: those of [`encode`](Pipeline::encode), of ids
+    /// without padding.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Pipeline::encode); and when the model's settings cannot be honoured.
+    pub fn tokens_read(&self, prompt: &Prompt) -> Result<Vec<TokenId>> {
+        match prompt {
+            Prompt::Ids(ids) => Ok(AttentionMask::Inferred.read(ids, &self.settings(&Call::new())?.0).into_owned()),
+            other => self.encode(other),
+        }
+    }
+
+    /// A warning when the ids of `prompt` hold padding, which the model does not read.
+    ///
+    /// # Errors
+    ///
+    /// When the model's settings cannot be honoured.
+    pub fn padding_warning(&self, prompt: &Prompt) -> Result<Option<String>> {
+        match prompt {
+            Prompt::Ids(ids) => Ok(AttentionMask::Inferred.warning(ids, &self.settings(&Call::new())?.0)),
+            _ => Ok(None),
+        }
+    }
+
     /// The text of a conversation: ready for the assistant's answer, or for the rest of one.
     ///
     /// # Errors
@@ -271,8 +297,8 @@ impl Pipeline {
     ///
     /// When a setting or a prompt is not usable, or the engine fails.
     pub fn generate(&self, prompts: impl Prompts, call: &Call) -> Result<Answers> {
-        let ids = self.encode_all(&prompts.into_prompts())?;
-        self.generate_ids(ids, &call.clone().for_texts(), Own::default(), None)
+        let (ids, call) = self.prepare(&prompts.into_prompts(), call)?;
+        self.generate_ids(ids, &call, Own::default(), None)
     }
 
     /// As [`generate`](Pipeline::generate); `sink` is told the text while it is written.
@@ -281,8 +307,14 @@ impl Pipeline {
     ///
     /// As [`generate`](Pipeline::generate); and when the model has no tokenizer.
     pub fn stream(&self, prompts: impl Prompts, call: &Call, sink: &mut dyn TextSink) -> Result<Answers> {
-        let ids = self.encode_all(&prompts.into_prompts())?;
-        self.stream_ids(ids, &call.clone().for_texts(), sink)
+        let (ids, call) = self.prepare(&prompts.into_prompts(), call)?;
+        self.stream_ids(ids, &call, sink)
+    }
+
+    /// The tokens of prompts, and the call that knows of which kind they are.
+    pub(crate) fn prepare(&self, prompts: &[Prompt], call: &Call) -> Result<(Vec<Vec<TokenId>>, Call)> {
+        let masks = prompts.iter().map(Prompt::attention_mask).collect();
+        Ok((self.encode_all(prompts)?, call.clone().for_texts().attention_mask(masks)))
     }
 
     /// The tokens of every prompt.
@@ -311,10 +343,11 @@ impl Pipeline {
             ));
         }
         check_ids(&ids, self.model.vocab_size())?;
-        if let Some(positions) = self.model.max_positions().filter(|positions| ids.len() > *positions) {
+        // Padding takes no position; that a text has none to leave out is checked when it runs.
+        let read = AttentionMask::Inferred.read(&ids, settings).len();
+        if let Some(positions) = self.model.max_positions().filter(|positions| read > *positions) {
             return Err(Error::too_long(format!(
-                "the prompt has {} tokens and the model takes at most {positions} positions; shorten the prompt",
-                ids.len()
+                "the prompt has {read} tokens and the model takes at most {positions} positions; shorten the prompt"
             )));
         }
         settings.max_length_for(ids.len())?;
@@ -354,14 +387,16 @@ impl Pipeline {
         let mut prompts: Vec<Vec<TokenId>> = ids.into_iter().map(|ids| begun(ids, &settings)).collect();
         // What healing draws must be drawn again with the seed that is told.
         let seed = call.seed.or_else(|| settings.do_sample.then(random_seed));
-        let call = &Call { seed, ..call.clone() };
+        let mut call = Call { seed, ..call.clone() };
         if std::mem::take(&mut settings.token_healing) {
             let (healed, told) = self.heal(prompts, call.first_prompt, seed.unwrap_or(0))?;
             prompts = healed.into_iter().map(|ids| begun(ids, &settings)).collect();
+            // Healing puts the padding token before the first one, and Python's mask is older than that.
+            call.attention_mask = vec![AttentionMask::Ones; prompts.len()];
             warnings.extend(told);
         }
         let stops = StopHold::new(settings.stop_strings.clone());
-        let (request, seed) = self.request(prompts.clone(), settings, call, own, sink);
+        let (request, seed) = self.request(prompts.clone(), settings, &call, own, sink);
         let assist = Assist { draft, always: call.always_draft, elapsed: None };
         let output = generate(&*self.model, request.assist(assist))?;
         let drafts = output.drafts();
@@ -391,6 +426,7 @@ impl Pipeline {
         request.seed = seed.unwrap_or(0);
         request.first_row = call.first_prompt;
         request.logprobs = call.logprobs;
+        request.attention_mask.clone_from(&call.attention_mask);
         request.negative_prompts.clone_from(&call.negative_prompts);
         request.own = own;
         request.vocabulary = self.vocabulary();

@@ -1,6 +1,6 @@
 //! What a model is asked.
 
-use unspool_core::TokenId;
+use unspool_core::{AttentionMask, TokenId};
 use unspool_tasks::{ChatOptions, Message};
 
 /// One prompt, in one of the forms people have.
@@ -40,6 +40,16 @@ pub struct Chat {
 impl From<Vec<Message>> for Chat {
     fn from(messages: Vec<Message>) -> Self {
         Chat { messages, options: ChatOptions::default() }
+    }
+}
+
+impl Prompt {
+    /// Which of its tokens the model reads: of a text all, of ids all but padding.
+    pub fn attention_mask(&self) -> AttentionMask {
+        match self {
+            Prompt::Ids(_) => AttentionMask::Inferred,
+            Prompt::Text(_) | Prompt::Raw(_) | Prompt::Chat(_) => AttentionMask::Ones,
+        }
     }
 }
 

@@ -57,7 +57,7 @@ impl Default for ScoreOptions {
 }
 
 impl Pipeline {
-    /// The tokens of `text` in two parts, checked.
+    /// The tokens of `text` in two parts, checked; padding in ids is left out.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Pipeline {
             Scorable::Whole(prompt) => {
                 let mut ids = match prompt {
                     Prompt::Text(text) => encode(text)?,
-                    other => self.encode(other)?,
+                    other => self.tokens_read(other)?,
                 };
                 let first = if options.add_bos { Some(self.first_token()?) } else { None };
                 match first {
@@ -92,7 +92,9 @@ impl Pipeline {
                 }
                 (context, rest)
             }
-            Scorable::PairIds { prompt, continuation } => (prompt.clone(), continuation.clone()),
+            Scorable::PairIds { prompt, continuation } => {
+                (self.tokens_read(&prompt.clone().into())?, self.tokens_read(&continuation.clone().into())?)
+            }
         };
         let pair = !matches!(text, Scorable::Whole(_));
         if pair && (context.is_empty() || options.add_bos) {

@@ -48,6 +48,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         // No text is to blame.
         check_embeddable(pipeline.model(), &[])?;
     }
+    reading::warn_of_padding(&pipeline, texts.iter().map(|placed| &placed.item))?;
     let (mut ids, mut keys) = (Vec::new(), Vec::new());
     for placed in texts {
         let text = placed.make(|text| {
@@ -55,7 +56,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
                 Prompt::Text(text) if args.raw => Prompt::Raw(text),
                 text => text,
             };
-            let ids = pipeline.encode(&text)?;
+            let ids = pipeline.tokens_read(&text)?;
             check_embeddable(pipeline.model(), &ids).map(|()| ids)
         })?;
         ids.push(text.item);

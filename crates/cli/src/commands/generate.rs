@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{ArgMatches, FromArgMatches};
 use serde_json::{Value, json};
 use unspool::{
-    Answers, Call, FinishReason, Flow, GenerationConfig, Own, Pipeline, StreamBy, Streaming, TokenEvent, TokenId,
-    TokenSink, random_seed,
+    Answers, AttentionMask, Call, FinishReason, Flow, GenerationConfig, Own, Pipeline, StreamBy, Streaming, TokenEvent,
+    TokenId, TokenSink, random_seed,
 };
 
 use super::{notice, reading};
@@ -71,8 +71,9 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         ));
     }
     let (settings, warnings) = pipeline.settings(&call)?;
-    let (mut ids, mut keys) = (Vec::new(), Vec::new());
+    let (mut ids, mut masks, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for placed in prompts {
+        masks.push(placed.item.attention_mask());
         let prompt = placed.make(|prompt| pipeline.encode(&prompt).and_then(|ids| pipeline.check(ids, &settings)))?;
         ids.push(prompt.item);
         keys.push(prompt.keys);
@@ -84,7 +85,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
     let warned = notice::Warned::default();
     warned.warn(&warnings);
-    let mut work = Work { pipeline: &pipeline, ids, keys, negative, call, batch, warned };
+    let mut work = Work { pipeline: &pipeline, ids, masks, keys, negative, call, batch, warned };
     if settings.do_sample {
         work.call.seed = Some(work.call.seed.or(earlier_seed(target, force)?).unwrap_or_else(random_seed));
     }
@@ -144,6 +145,7 @@ fn earlier_seed(target: Option<&PathBuf>, force: bool) -> Result<Option<u64>, Fa
 struct Work<'a> {
     pipeline: &'a Pipeline,
     ids: Vec<Vec<TokenId>>,
+    masks: Vec<AttentionMask>,
     keys: Vec<Keys>,
     negative: Vec<Vec<TokenId>>,
     call: Call,
@@ -162,7 +164,8 @@ impl Work<'_> {
     /// The call of a batch of `count` prompts from prompt `first` on.
     fn call_of(&self, first: usize, count: usize) -> Call {
         let negative_prompts = self.negative.iter().skip(first).take(count).cloned().collect();
-        Call { first_prompt: first, negative_prompts, ..self.call.clone() }
+        let attention_mask = self.masks.iter().skip(first).take(count).copied().collect();
+        Call { first_prompt: first, negative_prompts, attention_mask, ..self.call.clone() }
     }
 
     fn to_text(&self) -> Result<(), Failure> {

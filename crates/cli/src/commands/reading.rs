@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use unspool::{Result, TokenId};
+use unspool::{Pipeline, Prompt, Result, TokenId};
 
 use super::notice;
 use crate::args::texts::TextArgs;
@@ -27,6 +27,21 @@ pub fn check_out(out: Option<&PathBuf>, force: bool, input: Option<&PathBuf>, na
         return Err(Failure::usage(format!("--out is the file of {name}; give another name")));
     }
     Ok(check_place(out, force)?)
+}
+
+/// Warns once when ids among `prompts` hold padding.
+///
+/// # Errors
+///
+/// When the model's settings cannot be honoured.
+pub fn warn_of_padding<'a>(pipeline: &Pipeline, prompts: impl Iterator<Item = &'a Prompt>) -> Result<(), Failure> {
+    for prompt in prompts {
+        if let Some(warning) = pipeline.padding_warning(prompt)? {
+            notice::warn(&[warning]);
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Gives `line_of` every batch with the index of its first text, and prints the lines or writes them to `args.out`.

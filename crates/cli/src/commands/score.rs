@@ -3,7 +3,7 @@
 use clap::{ArgMatches, FromArgMatches};
 use serde::Serialize;
 use serde_json::json;
-use unspool::{ScoreOptions, ScoredText, TextScore, TokenId};
+use unspool::{Scorable, ScoreOptions, ScoredText, TextScore, TokenId};
 
 use super::{notice, reading};
 use crate::args::model::ModelArgs;
@@ -48,6 +48,11 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let texts = args.which.read(|source| read::scorable_lines(source, &KEYS))?;
     let path = model.path()?;
     let pipeline = notice::open(&path, &model.options())?;
+    let whole = texts.iter().filter_map(|placed| match &placed.item {
+        Scorable::Whole(prompt) => Some(prompt),
+        _ => None,
+    });
+    reading::warn_of_padding(&pipeline, whole)?;
     let (mut scorable, mut keys) = (Vec::new(), Vec::new());
     for placed in texts {
         let text = placed.make(|text| pipeline.scorable(&text, &options))?;

@@ -72,7 +72,7 @@ impl<'r, 's, 'd> Assisted<'r, 's, 'd> {
                  prompt_lookup_num_tokens out",
             ));
         }
-        self.begin(&mut rows)?;
+        self.begin(prompts, &mut rows)?;
         let mut done = Vec::with_capacity(rows.len());
 
         // Drafts that go on from the prompts are verified with the prompts' last tokens; guided rows have no scores there.
@@ -90,7 +90,7 @@ impl<'r, 's, 'd> Assisted<'r, 's, 'd> {
         let left: Vec<&[TokenId]> = prompts
             .iter()
             .zip(&waits)
-            .map(|(prompt, waits)| prompt.ids.get(held..prompt.ids.len() - usize::from(*waits)).unwrap_or(&[]))
+            .map(|(prompt, waits)| prompt.read.get(held..prompt.read.len() - usize::from(*waits)).unwrap_or(&[]))
             .collect();
         let chunk = self.single.settings.prefill_chunk_size;
         let mut scores = prefill(session, &left, chunk, self.single.vocab, clock)?;
@@ -129,10 +129,12 @@ impl<'r, 's, 'd> Assisted<'r, 's, 'd> {
         Ok(done)
     }
 
-    fn begin(&mut self, rows: &mut [Writing]) -> Result<()> {
+    fn begin(&mut self, prompts: &[Prompt<'_>], rows: &mut [Writing]) -> Result<()> {
         let own: Vec<Rng> = rows.iter().map(|row| row.rng.fork()).collect();
-        let starts =
-            rows.iter().zip(&own).map(|(row, rng)| StartRow { index: row.row, prompt: row.prompt, ids: &row.ids, rng });
+        let starts = rows.iter().zip(&own).map(|(row, rng)| {
+            let read = prompts.get(row.prompt).map_or(&[][..], |prompt| &prompt.read);
+            StartRow { index: row.row, prompt: row.prompt, ids: &row.ids, read, rng }
+        });
         let starts: Vec<_> = starts.collect();
         self.draft.begin(&Start { settings: self.single.settings, vocab: self.single.vocab, rows: &starts })?;
         self.pace = pace(self.draft, self.always, rows.len());
@@ -234,9 +236,9 @@ impl<'r, 's, 'd> Assisted<'r, 's, 'd> {
             .iter()
             .zip(proposals)
             .map(|(row, proposal)| {
-                let newest = row.ids.last().filter(|_| takes_part(row));
+                let newest = takes_part(row).then(|| row.newest());
                 newest.map_or_else(Vec::new, |newest| {
-                    std::iter::once(*newest).chain(proposal.drafted.tokens.iter().copied()).collect()
+                    std::iter::once(newest).chain(proposal.drafted.tokens.iter().copied()).collect()
                 })
             })
             .collect();

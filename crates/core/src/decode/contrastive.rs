@@ -94,7 +94,7 @@ impl Contrastive<'_, '_> {
         mut rows: Vec<Writing>,
         clock: &mut Clock,
     ) -> Result<Vec<Writing>> {
-        self.check(session, positions, &mut rows)?;
+        self.check(session, prompts, positions, &mut rows)?;
         let by_prompt: Vec<usize> = rows.iter().map(|row| row.prompt).collect();
         let mut pasts = self.read(session, prompts, clock)?;
         clock.prompts_done();
@@ -141,7 +141,13 @@ impl Contrastive<'_, '_> {
         }
     }
 
-    fn check(&self, session: &dyn Session, positions: Option<usize>, rows: &mut [Writing]) -> Result<()> {
+    fn check(
+        &self,
+        session: &dyn Session,
+        prompts: &[Prompt<'_>],
+        positions: Option<usize>,
+        rows: &mut [Writing],
+    ) -> Result<()> {
         let Choice { top_k, low_memory, .. } = self.choice;
         if top_k > self.vocab {
             return Err(Error::invalid_config(format!(
@@ -155,13 +161,15 @@ impl Contrastive<'_, '_> {
             ));
         }
         for row in rows {
-            row.max_length = positions.map_or(row.max_length, |positions| row.max_length.min(positions));
+            let hidden = prompts.get(row.prompt).map_or(0, Prompt::hidden);
+            let last = positions.map_or(usize::MAX, |positions| positions.saturating_add(hidden));
+            row.max_length = row.max_length.min(last);
             if row.ids.len() >= row.max_length {
                 return Err(Error::invalid_input(format!(
                     "the prompt has {} tokens and contrastive search runs every token it writes, for which the model has \
                      {} positions; shorten the prompt",
-                    row.ids.len(),
-                    row.max_length
+                    row.ids.len() - hidden,
+                    row.max_length - hidden
                 ))
                 .at(format!("prompt {}", row.prompt)));
             }
@@ -174,7 +182,7 @@ impl Contrastive<'_, '_> {
         let nothing = || Past { memory: Vec::new(), logits: Vec::new(), states: StepStates::default() };
         let mut pasts: Vec<Past> = prompts.iter().map(|_| nothing()).collect();
         let ask = HiddenAsk { states: &self.states, keep: Keep::All };
-        let prompts: Vec<&[TokenId]> = prompts.iter().map(|prompt| &*prompt.ids).collect();
+        let prompts: Vec<&[TokenId]> = prompts.iter().map(|prompt| &*prompt.read).collect();
         for inputs in feed(&prompts, self.settings.prefill_chunk_size, Keep::Last) {
             let (logits, hidden) = clock.step_hidden(session, &inputs, &ask, self.vocab)?;
             let (mut kept, mut position) = (0, 0);

@@ -88,6 +88,8 @@ pub struct Prepared<'r, 's> {
     pub(crate) guidance: Option<Guidance>,
     pub(crate) clock: &'r mut Clock,
     pub(crate) vocab: usize,
+    /// Tokens of each row's prompt that the model does not read.
+    pub(crate) hidden: Vec<usize>,
     pub(crate) rng: &'r dyn Fn(usize, usize) -> Rng,
 }
 
@@ -108,7 +110,7 @@ impl<'r> Prepared<'r, '_> {
     ///
     /// When there is no such prompt.
     pub fn prompt(&self, index: usize) -> (&'r [TokenId], usize) {
-        let Prompt { ids, max_length } = &self.prompts[index];
+        let Prompt { ids, max_length, .. } = &self.prompts[index];
         (ids, *max_length)
     }
 
@@ -128,7 +130,7 @@ impl<'r> Prepared<'r, '_> {
     ///
     /// Those of the session.
     pub fn prefill(&mut self) -> Result<Vec<f32>> {
-        let left: Vec<_> = self.prompts.iter().map(|prompt| prompt.ids.get(self.kept..).unwrap_or(&[])).collect();
+        let left: Vec<_> = self.prompts.iter().map(|prompt| prompt.read.get(self.kept..).unwrap_or(&[])).collect();
         let chunk = self.settings.prefill_chunk_size;
         let scores = prefill(self.session, &left, chunk, self.vocab, self.clock)?;
         self.clock.prompts_done();
@@ -144,9 +146,9 @@ impl<'r> Prepared<'r, '_> {
         self.session.rows()
     }
 
-    /// Tokens that a row of the session holds.
+    /// Tokens that a row of the session holds, with those of its prompt that are padding and not read.
     pub fn held(&self, row: usize) -> usize {
-        self.session.len(row)
+        self.session.len(row) + self.hidden[row]
     }
 
     /// Appends tokens to the rows; see [`Session::step`]. With `guidance_scale` every row brings one token.
@@ -176,7 +178,9 @@ impl<'r> Prepared<'r, '_> {
         if let Some(guidance) = &mut self.guidance {
             guidance.keep(from)?;
         }
-        self.session.reorder(from)
+        self.session.reorder(from)?;
+        self.hidden = from.iter().map(|&row| self.hidden[row]).collect();
+        Ok(())
     }
 
     /// Whether rows can be cropped: the session can, and no guidance runs beside it.
@@ -195,7 +199,8 @@ impl<'r> Prepared<'r, '_> {
                 "guidance_scale is set, and this decoding loop takes tokens back; leave guidance_scale out",
             ));
         }
-        self.session.crop(row, len)
+        let hidden = self.hidden.get(row).copied().unwrap_or(0);
+        self.session.crop(row, len.saturating_sub(hidden))
     }
 
     /// Changes the scores of one row by guidance and the rules; `place` is the row's place in the last step.

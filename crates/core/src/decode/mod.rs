@@ -11,6 +11,7 @@ mod feed;
 mod guidance;
 mod lens;
 mod pace;
+mod padding;
 pub(crate) mod prefill;
 mod prompts;
 pub mod resume;
@@ -19,6 +20,7 @@ mod writing;
 
 pub use chunks::chunks;
 pub use custom::{CustomGenerate, Prepared};
+pub use padding::AttentionMask;
 pub use resume::KeptSession;
 
 pub(crate) use assisted::Assisted;
@@ -28,7 +30,7 @@ pub(crate) use contrastive::{Contrastive, states as contrastive_states};
 pub(crate) use feed::feed;
 pub(crate) use guidance::Guidance;
 pub(crate) use lens::Lens;
-pub(crate) use prompts::{OPEN_END, Prompt, check, right_padding};
+pub(crate) use prompts::{OPEN_END, Prompt, check};
 pub(crate) use resume::{keep, resume};
 pub(crate) use single::{Chooser, Single};
 pub(crate) use writing::Writing;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::padding::AttentionMask;
 use crate::config::Settings;
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -16,11 +17,20 @@ pub(crate) const OPEN_END: usize = 32_768;
 /// A checked prompt.
 #[derive(Debug)]
 pub(crate) struct Prompt<'a> {
-    /// At least one id, all inside the vocabulary, no more than the model's positions.
+    /// What rules, criteria and streams see: at least one id, all inside the vocabulary.
     pub ids: Cow<'a, [TokenId]>,
+    /// What the model reads: `ids` without padding; at least one id, no more than the model's positions.
+    pub read: Cow<'a, [TokenId]>,
     /// The length, prompt included, at which a row of this prompt ends: the limit of the settings, or the model's last
     /// position and the token that it gives; above the prompt's own length.
     pub max_length: usize,
+}
+
+impl Prompt<'_> {
+    /// How many tokens the model does not read.
+    pub(crate) fn hidden(&self) -> usize {
+        self.ids.len() - self.read.len()
+    }
 }
 
 /// Checks all prompts; an empty one becomes the beginning-of-sequence token, as in Python.
@@ -29,9 +39,10 @@ pub(crate) struct Prompt<'a> {
 ///
 /// No prompts, no sequences, or more rows than can be; `token_healing`; settings of beams that contradict each other; an
 /// empty prompt without `bos_token_id`; an id outside the vocabulary; a prompt above the model's
-/// positions; a prompt that leaves no room below `max_length`. The message names the prompt's index.
+/// positions or of padding alone; a prompt that leaves no room below `max_length`. The message names the prompt's index.
 pub(crate) fn check<'a>(
     prompts: &'a [Vec<TokenId>],
+    masks: &[AttentionMask],
     settings: &Settings,
     model: &dyn Model,
 ) -> Result<Vec<Prompt<'a>>> {
@@ -59,27 +70,16 @@ pub(crate) fn check<'a>(
     }
     let positions = model.max_positions().into_iter().chain(settings.max_positions).min();
     let check_one = |(index, ids): (usize, &'a Vec<TokenId>)| {
-        check_one(ids, settings, model.vocab_size(), positions).map_err(|error| error.at(format!("prompt {index}")))
+        let mask = masks.get(index).copied().unwrap_or_default();
+        check_one(ids, mask, settings, model.vocab_size(), positions)
+            .map_err(|error| error.at(format!("prompt {index}")))
     };
     prompts.iter().enumerate().map(check_one).collect()
 }
 
-/// Python's warning about prompts that seem padded on the right: one of several ends with the padding token. Nothing is
-/// hidden from the model here, so such a token counts as a token of the prompt, as it does in Python without a mask.
-/// `first` is the index of the first prompt in the whole.
-#[doc(alias = "right-padding was detected")]
-pub(crate) fn right_padding(prompts: &[Prompt<'_>], settings: &Settings, first: usize) -> Option<String> {
-    let pad = settings.pad_token_id?;
-    let padded = prompts.iter().position(|prompt| prompt.ids.last() == Some(&pad)).filter(|_| prompts.len() > 1)?;
-    Some(format!(
-        "prompt {} ends with the padding token {pad}, which counts as a part of it; give prompts of any lengths without \
-         padding",
-        first.saturating_add(padded)
-    ))
-}
-
 fn check_one<'a>(
     ids: &'a [TokenId],
+    mask: AttentionMask,
     settings: &Settings,
     vocab: usize,
     positions: Option<usize>,
@@ -95,13 +95,26 @@ fn check_one<'a>(
         (ids, _) => Cow::Borrowed(ids),
     };
     check_ids(&ids, vocab)?;
-    if let Some(positions) = positions.filter(|positions| ids.len() > *positions) {
+    let read = match &ids {
+        Cow::Borrowed(ids) => mask.read(ids, settings),
+        // The first token of an empty prompt is none that padded it.
+        Cow::Owned(bos) => Cow::Owned(bos.clone()),
+    };
+    if read.is_empty() {
+        return Err(Error::invalid_input(format!(
+            "the prompt holds nothing but the padding token {}, which the model does not read; give at least one other token",
+            ids[0]
+        )));
+    }
+    if let Some(positions) = positions.filter(|positions| read.len() > *positions) {
         return Err(Error::too_long(format!(
             "the prompt has {} tokens and the model takes at most {positions} positions; shorten the prompt",
-            ids.len()
+            read.len()
         )));
     }
     let max_length = settings.max_length_for(ids.len())?;
-    let max_length = positions.map_or(max_length, |positions| max_length.min(positions.saturating_add(1)));
-    Ok(Prompt { ids, max_length })
+    let hidden = ids.len() - read.len();
+    let last = |positions: usize| positions.saturating_add(hidden).saturating_add(1);
+    let max_length = positions.map_or(max_length, |positions| max_length.min(last(positions)));
+    Ok(Prompt { ids, read, max_length })
 }

@@ -27,7 +27,7 @@ impl KeptSession {
     }
 }
 
-/// Keeps a session after a generation from `prompt` that wrote `new`. Unless `one_row` wrote
+/// Keeps a session after a generation that read `prompt` and wrote `new`. Unless `one_row` wrote
 /// them, as without beams, the session holds other tokens too, and only the prompt is kept.
 ///
 /// # Errors
@@ -70,9 +70,9 @@ pub(crate) fn resume(
     prompts: &[Prompt<'_>],
     options: &SessionOptions,
 ) -> Result<(Box<dyn Session>, usize)> {
-    if let (Some(KeptSession { mut session, tokens }), [Prompt { ids, .. }]) = (kept, prompts) {
-        let shared = tokens.iter().zip(ids.iter()).take_while(|(kept, new)| kept == new).count();
-        let shared = shared.min(ids.len().saturating_sub(1));
+    if let (Some(KeptSession { mut session, tokens }), [Prompt { read, .. }]) = (kept, prompts) {
+        let shared = tokens.iter().zip(read.iter()).take_while(|(kept, new)| kept == new).count();
+        let shared = shared.min(read.len().saturating_sub(1));
         if tokens.len() == shared {
             return Ok((session, shared));
         }

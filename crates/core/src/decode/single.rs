@@ -65,7 +65,7 @@ impl Single<'_, '_> {
     ) -> Result<Vec<Writing>> {
         let mut done = Vec::with_capacity(rows.len());
 
-        let left: Vec<_> = prompts.iter().map(|prompt| prompt.ids.get(held..).unwrap_or(&[])).collect();
+        let left: Vec<_> = prompts.iter().map(|prompt| prompt.read.get(held..).unwrap_or(&[])).collect();
         let mut first = prefill(session, &left, self.settings.prefill_chunk_size, self.vocab, clock)?;
         let by_prompt: Vec<_> = rows.iter().map(|row| row.prompt).collect();
         if rows.len() > prompts.len() {

@@ -24,6 +24,8 @@ pub(crate) struct Writing {
     pub ids: Vec<TokenId>,
     /// How many of `ids` are the prompt.
     pub prompt_len: usize,
+    /// The prompt's last token that the model reads.
+    pub last_read: TokenId,
     /// The length at which the row ends.
     pub max_length: usize,
     /// The row's own random numbers.
@@ -54,6 +56,7 @@ impl Writing {
             prompt: index,
             ids: prompt.ids.to_vec(),
             prompt_len: prompt.ids.len(),
+            last_read: prompt.read[prompt.read.len() - 1],
             max_length: prompt.max_length,
             rng,
             finish: None,
@@ -68,6 +71,11 @@ impl Writing {
     /// What rules and criteria see.
     pub(crate) fn view(&self) -> Row<'_> {
         Row { ids: &self.ids, prompt_len: self.prompt_len, prompt: self.prompt }
+    }
+
+    /// The newest token that the model reads.
+    pub(crate) fn newest(&self) -> TokenId {
+        self.ids[self.prompt_len..].last().copied().unwrap_or(self.last_read)
     }
 
     /// How many tokens were written.

@@ -97,7 +97,7 @@ pub struct Start<'a> {
 }
 
 /// One row that will be written.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct StartRow<'a> {
     /// Index of the returned sequence, `prompt * num_return_sequences + sequence`; it names the row from here on.
     pub index: usize,
@@ -105,6 +105,8 @@ pub struct StartRow<'a> {
     pub prompt: usize,
     /// The prompt's tokens.
     pub ids: &'a [TokenId],
+    /// Those of them that a model reads: all but padding.
+    pub read: &'a [TokenId],
     /// Random numbers of the row's own, apart from those that it is written with.
     pub rng: &'a Rng,
 }

@@ -1,5 +1,6 @@
 //! A model that writes drafts: its session, and the tokens each row of it holds.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ struct Held {
     index: usize,
     prompt: usize,
     tokens: Vec<TokenId>,
+    /// What is read in the place of so many first tokens of the row: its prompt without padding.
+    padded: Option<(usize, Vec<TokenId>)>,
     rng: Rng,
     ended: bool,
 }
@@ -55,6 +58,18 @@ pub(super) struct Job {
     pub drafted: usize,
     /// Whether nothing more is drafted.
     pub stopped: bool,
+}
+
+impl Held {
+    /// The tokens of `ids`, which begin with the row's prompt, that the model reads.
+    fn read<'a>(&self, ids: &'a [TokenId]) -> Cow<'a, [TokenId]> {
+        match &self.padded {
+            Some((prompt_len, read)) => {
+                Cow::Owned(read.iter().chain(ids.get(*prompt_len..).unwrap_or_default()).copied().collect())
+            }
+            None => Cow::Borrowed(ids),
+        }
+    }
 }
 
 impl Job {
@@ -101,6 +116,7 @@ impl Drafter {
             index: row.index,
             prompt: row.prompt,
             tokens: Vec::new(),
+            padded: (row.read.len() < row.ids.len()).then(|| (row.ids.len(), row.read.to_vec())),
             rng: row.rng.clone(),
             ended: false,
         };
@@ -200,9 +216,14 @@ impl Drafter {
     /// The tokens that all jobs of a prompt begin with, but for the last of the shortest.
     fn shared(&self, prompt: usize, jobs: &[Job]) -> Vec<TokenId> {
         let of_prompt = |index: usize| self.rows.iter().any(|row| row.index == index && row.prompt == prompt);
-        let mut texts = jobs.iter().filter(|job| !job.stopped && of_prompt(job.index)).map(|job| &job.ids[..]);
-        let Some(first) = texts.next() else { return Vec::new() };
-        let shared = texts.fold(first, |shared, ids| &shared[..common(shared, ids)]);
+        let jobs = jobs.iter().filter(|job| !job.stopped && of_prompt(job.index));
+        let texts: Vec<Cow<'_, [TokenId]>> = jobs
+            .map(|job| {
+                self.rows.iter().find(|row| row.index == job.index).map_or(job.ids[..].into(), |row| row.read(&job.ids))
+            })
+            .collect();
+        let Some((first, others)) = texts.split_first() else { return Vec::new() };
+        let shared = others.iter().fold(&first[..], |shared, ids| &shared[..common(shared, ids)]);
         shared[..shared.len().min(first.len() - 1)].to_vec()
     }
 
@@ -217,26 +238,28 @@ impl Drafter {
                 _ => job.stopped = true,
             }
         }
-        let mut fed: Vec<&[TokenId]> = Vec::with_capacity(of_row.len());
+        let mut fed: Vec<Vec<TokenId>> = Vec::with_capacity(of_row.len());
         for (row, place) in of_row.iter().enumerate() {
             let Some(job) = place.map(|place| &jobs[place]) else {
-                fed.push(&[]);
+                fed.push(Vec::new());
                 continue;
             };
+            let read = self.rows[row].read(&job.ids).into_owned();
             let held = &mut self.rows[row].tokens;
             // The last token is run again: its scores are needed.
-            let same = common(held, &job.ids).min(job.ids.len() - 1);
+            let same = common(held, &read).min(read.len() - 1);
             if same < held.len() {
                 session.crop(row, same)?;
                 held.truncate(same);
             }
-            fed.push(&job.ids[same..]);
+            fed.push(read[same..].to_vec());
+            *held = read;
         }
-        let first = prefill(session, &fed, CHUNK, vocab, &mut clock)?;
+        let texts: Vec<&[TokenId]> = fed.iter().map(Vec::as_slice).collect();
+        let first = prefill(session, &texts, CHUNK, vocab, &mut clock)?;
         for (row, place) in of_row.iter().enumerate() {
             if let Some(place) = place {
                 let job = &mut jobs[*place];
-                self.rows[row].tokens.clone_from(&job.ids);
                 self.choose(row, &first[row * vocab..][..vocab], job, manner)?;
             }
         }

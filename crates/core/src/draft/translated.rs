@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::align::{align, extend};
 use super::assistant::Plan;
 use super::confidence::Confidence;
-use super::contract::{Ask, Draft, Drafted, Start};
+use super::contract::{Ask, Draft, Drafted, Start, StartRow};
 use super::drafter::{Drafter, Job, Manner};
 use crate::build;
 use crate::config::{AssistedSettings, Rules, Schedule, Settings};
@@ -191,7 +191,9 @@ impl Draft for TranslatedAssistant {
         let plan = |index| Plan { index, tokens: self.settings.num_assistant_tokens, confidence: confidence.clone() };
         let row = |index| Translated { plan: plan(index), target: 0, ids: Vec::new(), drafted: Vec::new() };
         self.rows = start.rows.iter().map(|start| row(start.index)).collect();
-        self.drafter.begin(start);
+        // The assistant reads a translation, from which padding is gone with the other special tokens.
+        let rows: Vec<StartRow<'_>> = start.rows.iter().map(|row| StartRow { read: row.ids, ..*row }).collect();
+        self.drafter.begin(&Start { rows: &rows, ..*start });
         Ok(())
     }
 

@@ -83,7 +83,7 @@ impl Beams<'_, '_> {
         let lanes = self.settings.beams.num_beams;
         let mut outputs = vec![PromptOutput::default(); prompts.len()];
 
-        let left: Vec<_> = prompts.iter().map(|prompt| prompt.ids.get(held..).unwrap_or(&[])).collect();
+        let left: Vec<_> = prompts.iter().map(|prompt| prompt.read.get(held..).unwrap_or(&[])).collect();
         let first = prefill(session, &left, self.settings.prefill_chunk_size, self.vocab, clock)?;
         clock.prompts_done();
         if let Some(guidance) = &mut self.guidance {
