@@ -27,6 +27,17 @@ impl Failure {
         Failure::Usage(message.into())
     }
 
+    /// The same, and a wrong command line names the help of `command`, or of the program.
+    pub fn of_command(self, command: Option<&str>) -> Self {
+        match self {
+            Failure::Usage(message) => {
+                let command = command.map(|name| format!("{name} ")).unwrap_or_default();
+                Failure::Usage(format!("{message}; see `unspool {command}--help`"))
+            }
+            other => other,
+        }
+    }
+
     /// Tells the user, in one line on standard error, and gives the exit code.
     pub fn report(self) -> ExitCode {
         let (message, code) = match self {

@@ -1,6 +1,6 @@
 //! The unspool command line: `unspool demo` answers a question with a real model, `unspool generate` continues prompts,
 //! `unspool chat` talks, `unspool score` and `unspool embed` read, `unspool detect` looks for watermarks, `unspool inspect` tells what a model is,
-//! `unspool import` turns a checkpoint into a model folder.
+//! `unspool import` turns a checkpoint into a model folder, `unspool completions` helps shells.
 
 mod args;
 mod batch;
@@ -27,15 +27,20 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Failure> {
     let Some(matches) = args::command::parse(std::env::args_os())? else { return Ok(()) };
-    match matches.subcommand() {
-        Some(("demo", matches)) => commands::demo::run(matches),
-        Some(("generate", matches)) => commands::generate::run(matches),
-        Some(("chat", matches)) => commands::chat::run(matches),
-        Some(("detect", matches)) => commands::detect::run(matches),
-        Some(("score", matches)) => commands::score::run(matches),
-        Some(("embed", matches)) => commands::embed::run(matches),
-        Some(("inspect", matches)) => commands::inspect::run(matches),
-        Some(("import", matches)) => commands::import::run(matches),
-        _ => Err(Failure::usage("a command is needed; see `unspool --help`")),
+    let Some((name, own)) = matches.subcommand() else { return Err(Failure::usage("a command is needed")) };
+    if matches.get_flag("quiet") || own.get_flag("quiet") {
+        commands::notice::be_quiet();
     }
+    let done = match name {
+        "demo" => commands::demo::run(own),
+        "generate" => commands::generate::run(own),
+        "chat" => commands::chat::run(own),
+        "detect" => commands::detect::run(own),
+        "score" => commands::score::run(own),
+        "embed" => commands::embed::run(own),
+        "inspect" => commands::inspect::run(own),
+        "import" => commands::import::run(own),
+        _ => commands::completions::run(own),
+    };
+    done.map_err(|failure| failure.of_command(Some(name)))
 }

@@ -1,6 +1,6 @@
 //! A sink is told every token of every row in order, and each row's end once.
 
-use unspool_core::config::MaxLength;
+use unspool_core::config::{AssistedSettings, Beams, MaxLength};
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::{Flow, StreamEvent, TokenEvent, TokenSink, channel};
 use unspool_core::{Request, Settings, TokenId, generate};
@@ -17,12 +17,18 @@ struct Diary {
     told: Vec<(usize, Result<TokenId, FinishReason>)>,
     logprobs: Vec<Option<f32>>,
     stop: Option<(usize, usize)>,
+    read: Vec<(usize, usize)>,
 }
 
 impl TokenSink for Diary {
     fn begin(&mut self, row: usize, prompt: &[TokenId]) {
         assert!(self.told.is_empty(), "prompts come first");
         self.begun.push((row, prompt.to_vec()));
+    }
+
+    fn prefill(&mut self, done: usize, total: usize) {
+        assert!(self.told.is_empty(), "prompts run before the first token");
+        self.read.push((done, total));
     }
 
     fn put(&mut self, event: &TokenEvent) -> Flow {
@@ -51,6 +57,20 @@ fn tokens_come_in_order_and_every_end_once() {
     let expected = [(0, Ok(2)), (1, Ok(1)), (0, Ok(3)), (0, eos()), (1, Ok(2)), (1, Ok(3)), (1, eos())];
     assert_eq!(diary.told, expected);
     assert!(diary.logprobs.iter().all(Option::is_none));
+}
+
+#[test]
+fn a_sink_hears_how_far_the_prompts_are() {
+    let chunked = Settings { prefill_chunk_size: 4, ..settings(2) };
+    let beams = Settings { beams: Beams { num_beams: 2, ..Default::default() }, ..chunked.clone() };
+    let lookup = AssistedSettings { prompt_lookup_num_tokens: Some(2), ..Default::default() };
+    for settings in [chunked.clone(), beams, Settings { assisted: lookup, ..chunked }] {
+        let mut diary = Diary::default();
+        let model = ScriptedModel::hashed(9);
+        let prompts = vec![vec![1, 2, 3, 4, 5, 6, 7, 8], vec![8, 7]];
+        generate(&model, Request::new(prompts, settings.clone()).sink(&mut diary)).unwrap();
+        assert_eq!(diary.read, [(0, 10), (6, 10), (10, 10)], "{settings:?}");
+    }
 }
 
 #[test]

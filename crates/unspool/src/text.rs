@@ -34,6 +34,11 @@ pub trait TextSink: Send {
         Flow::Continue
     }
 
+    /// `done` of the `total` tokens of all prompts have run; called before the first chunk and after each.
+    fn prefill(&mut self, done: usize, total: usize) {
+        let _ = (done, total);
+    }
+
     /// `row` has ended; called once per row, after its last piece.
     fn end(&mut self, row: usize, reason: &FinishReason) {
         let _ = (row, reason);
@@ -201,6 +206,10 @@ impl TokenSink for Streamed<'_> {
         let piece = row.put(if is_end { &[] } else { std::slice::from_ref(&event.token) });
         row.ending = is_end.then_some(event.token);
         self.sink.text(event.row, &piece)
+    }
+
+    fn prefill(&mut self, done: usize, total: usize) {
+        self.sink.prefill(done, total);
     }
 
     fn poll(&mut self) -> Flow {

@@ -5,22 +5,42 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, value_parser};
 
+use super::help::{self, Page};
 use super::model::{ModelArgs, RunArgs, WeightsArg};
 use super::prompts::PromptArgs;
 use super::template::TemplateArgs;
 use super::texts::{TextArgs, WhichTexts};
-use super::{assistant, fields, switches};
+use super::{assistant, fields, switches, wrong};
 use crate::failure::Failure;
 use crate::print::out;
 
-/// Every command with its arguments.
-pub fn command() -> Command {
-    Command::new("unspool")
+const EXAMPLES: &str = "\
+Examples:
+  unspool demo
+  unspool generate HuggingFaceTB/SmolLM2-135M-Instruct \"What is the capital of France?\" --chat
+  unspool chat model.gguf
+  unspool generate --help";
+
+/// Every command with its arguments, as `page` shows them.
+pub fn command(page: Page) -> Command {
+    let root = Command::new("unspool")
         .about("Hugging Face generate() in Rust: give it a model, get the tokens that Python would give")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands([demo(), generate(), chat(), score(), embed(), detect(), inspect(), import()])
+        .after_help(EXAMPLES)
+        .subcommands([demo(), generate(), chat(), score(), embed(), detect(), inspect(), import(), completions()]);
+    help::with_pages(root, page)
+}
+
+fn completions() -> Command {
+    Command::new("completions").about("Print what a shell needs to complete commands and options").arg(
+        Arg::new("shell")
+            .value_name("SHELL")
+            .required(true)
+            .value_parser(["bash", "zsh", "fish"])
+            .help("For example: unspool completions bash > ~/.local/share/bash-completion/completions/unspool"),
+    )
 }
 
 fn demo() -> Command {
@@ -38,7 +58,7 @@ fn generate() -> Command {
             .long("out")
             .value_name("FILE")
             .value_parser(value_parser!(std::path::PathBuf))
-            .help("Write JSON lines to FILE, whole or not at all; a run that was cut goes on where it stopped")
+            .help("Write JSON lines to FILE; a run that was cut goes on where it stopped")
             .help_heading("Prompts"),
         Arg::new("force")
             .long("force")
@@ -61,6 +81,13 @@ fn generate() -> Command {
             .long("logprobs")
             .action(ArgAction::SetTrue)
             .help("Add the log-probability of each new token to the JSON")
+            .help_heading("Output"),
+        Arg::new("verbose")
+            .short('v')
+            .long("verbose")
+            .action(ArgAction::SetTrue)
+            .conflicts_with("quiet")
+            .help("At the end, print tokens, speeds, seed and engine on standard error")
             .help_heading("Output"),
         Arg::new("stream")
             .long("stream")
@@ -133,7 +160,7 @@ fn seed() -> Arg {
         .long("seed")
         .value_name("N")
         .value_parser(value_parser!(u64))
-        .help("Where the random draws start; the same seed gives the same tokens [default: random]")
+        .help("Where random draws start; the same seed gives the same tokens [default: random]")
         .help_heading("Generation")
 }
 
@@ -223,41 +250,28 @@ fn import() -> Command {
 ///
 /// # Errors
 ///
-/// [`Failure::Usage`] for a wrong command line.
+/// [`Failure::Usage`] for a wrong command line; the message names the command's own help.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<ArgMatches>, Failure> {
-    let command = command();
-    let words = switches::join(&command, words)?;
-    match command.try_get_matches_from(words) {
+    let words = help::command_first(words.into_iter().collect());
+    let command = command(help::page(&words));
+    let chosen = words.get(1).and_then(|word| command.find_subcommand(word));
+    let name = chosen.map(|command| command.get_name().to_owned());
+    let parsed = switches::join(&command, words).and_then(|words| match command.try_get_matches_from(words) {
         Ok(matches) => Ok(Some(matches)),
         Err(error) => explain(&error).map(|()| None),
-    }
+    });
+    parsed.map_err(|failure| failure.of_command(name.as_deref()))
 }
 
 /// Help and version go to standard output; anything else is a wrong command line, told in one line.
-///
-/// # Errors
-///
-/// [`Failure::Usage`] for a wrong command line.
 fn explain(error: &clap::Error) -> Result<(), Failure> {
-    let text = error.render().to_string();
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return out::write(&text),
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            return Err(Failure::usage(
-                "a command is needed (demo, generate, chat, score, embed, detect, inspect or import); see `unspool --help`",
-            ));
-        }
-        _ => {}
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => out::write(&error.render().to_string()),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Err(Failure::usage(
+            "a command is needed (demo, generate, chat, score, embed, detect, inspect, import or completions)",
+        )),
+        _ => Err(Failure::Usage(wrong::message(error))),
     }
-    let told: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
-        .filter(|line| !line.is_empty())
-        .collect();
-    let told = told.join(" ");
-    let told = told.strip_prefix("error: ").unwrap_or(&told);
-    Err(Failure::Usage(format!("{told}; see `unspool --help`")))
 }
 
 #[cfg(test)]
@@ -266,24 +280,28 @@ mod tests {
 
     #[test]
     fn every_command_says_what_it_does() {
-        let command = super::command();
+        let command = super::command(Page::Long);
         let told: Vec<String> =
             command.get_subcommands().map(|sub| sub.get_about().unwrap_or_default().to_string()).collect();
-        assert_eq!(told.len(), 8);
-        for (about, begins) in told.iter().zip(["Fetch", "Continue", "Talk", "Score", "Make", "Look", "Tell", "Turn"]) {
+        assert_eq!(told.len(), 9);
+        for (about, begins) in
+            told.iter().zip(["Fetch", "Continue", "Talk", "Score", "Make", "Look", "Tell", "Turn", "Print"])
+        {
             assert!(about.starts_with(begins), "{about}");
         }
     }
 
     #[test]
     fn is_well_formed() {
-        command().debug_assert();
+        for page in [Page::Short, Page::Long] {
+            command(page).debug_assert();
+        }
     }
 
     #[test]
     fn streams_only_where_text_is_written() {
         let parse = |arguments: &[&str]| {
-            command().try_get_matches_from(["unspool", "generate", "m", "p"].iter().chain(arguments))
+            command(Page::Long).try_get_matches_from(["unspool", "generate", "m", "p"].iter().chain(arguments))
         };
         assert!(parse(&["--stream", "word", "--show-prompt"]).is_ok());
         for wrong in [&["--stream", "line"][..], &["--stream", "word", "--json"], &["--show-prompt", "--out", "f"]] {
@@ -292,9 +310,27 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_flag_is_one_line() {
-        let error = command().try_get_matches_from(["unspool", "generate", "m", "--maxnewtokens", "3"]).unwrap_err();
-        let Err(Failure::Usage(message)) = explain(&error) else { panic!("not a usage error") };
-        assert!(message.contains("--maxnewtokens") && !message.contains('\n'), "{message}");
+    fn a_wrong_command_line_is_one_line_that_names_the_commands_help() {
+        for (line, expected) in [
+            (
+                "generate m --maxnewtokens 3",
+                "there is no option --maxnewtokens; did you mean --max-new-tokens?; see `unspool generate --help`",
+            ),
+            ("generate", "<MODEL> is missing; see `unspool generate --help`"),
+            ("generat m", "there is no command generat; did you mean generate?; see `unspool --help`"),
+            ("help nosuch", "there is no command nosuch; see `unspool --help`"),
+            (
+                "chat m --threads 0",
+                "invalid value '0' for '--threads <N>': 0 is not in 1..=65535; see `unspool chat --help`",
+            ),
+            (
+                "completions tcsh",
+                "invalid value 'tcsh' for '<SHELL>' [possible values: bash, zsh, fish]; a similar value exists: 'zsh'; see `unspool completions --help`",
+            ),
+        ] {
+            let words = std::iter::once("unspool").chain(line.split(' ')).map(OsString::from);
+            let Err(Failure::Usage(message)) = parse(words) else { panic!("{line}") };
+            assert_eq!(message, expected);
+        }
     }
 }

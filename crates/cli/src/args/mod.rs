@@ -3,8 +3,10 @@
 pub mod assistant;
 pub mod command;
 pub mod fields;
+pub mod help;
 pub mod model;
 pub mod prompts;
 pub mod switches;
 pub mod template;
 pub mod texts;
+pub mod wrong;

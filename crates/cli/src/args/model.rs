@@ -13,7 +13,7 @@ use crate::interrupt;
 /// Which model.
 #[derive(Args, Clone, Debug)]
 pub struct ModelArgs {
-    /// A model folder, a .gguf file, a folder with a safetensors checkpoint, or a Hub id (org/name).
+    /// A folder (ONNX or safetensors), a .gguf file, or a Hub id (org/name).
     #[arg(value_name = "MODEL")]
     pub model: String,
 
@@ -21,7 +21,7 @@ pub struct ModelArgs {
     #[arg(long, value_name = "REVISION", help_heading = "Model")]
     pub revision: Option<String>,
 
-    /// Which graph of the model: fp32, fp16, q4, int8, ... picks onnx/model_q4.onnx and the like.
+    /// Which graph: fp32, fp16, q4, int8, ... picks onnx/model_q4.onnx and the like.
     #[arg(long, value_name = "DTYPE", help_heading = "Model")]
     pub dtype: Option<String>,
 
@@ -33,7 +33,7 @@ pub struct ModelArgs {
 /// How a model is run.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
-    /// The engine: rten is built in; ort is ONNX Runtime, found at run time; auto takes ort when it is there.
+    /// rten is built in, ort is ONNX Runtime, auto takes ort when it is found.
     #[arg(long, value_enum, default_value_t = Engine::Auto, help_heading = "Model")]
     pub engine: Engine,
 

@@ -16,6 +16,7 @@ use crate::args::template::TemplateArgs;
 use crate::args::{assistant, fields};
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
+use crate::print::progress::PromptBar;
 use crate::print::table::two_columns;
 use crate::print::{file, out};
 use crate::typed::lines::Lines;
@@ -128,7 +129,7 @@ impl Chat<'_> {
     /// Says an error that does not end the conversation.
     fn complain(&mut self, message: &str) {
         self.failed = true;
-        notice::say(&format!("error: {message}"));
+        notice::error(message);
     }
 
     fn say(&mut self, text: &str) -> Result<(), Failure> {
@@ -183,12 +184,17 @@ fn set(name: &str, text: &str, conversation: &mut Conversation<'_>) -> Result<Ve
 /// The answer on standard output, until Ctrl-C.
 #[derive(Default)]
 struct Answering {
+    reading: PromptBar,
     /// Whether some text was shown.
     shown: bool,
     failure: Option<Failure>,
 }
 
 impl TextSink for Answering {
+    fn prefill(&mut self, done: usize, total: usize) {
+        self.reading.at(done, total);
+    }
+
     fn text(&mut self, _row: usize, piece: &str) -> Flow {
         self.shown |= !piece.is_empty();
         if self.failure.is_none()

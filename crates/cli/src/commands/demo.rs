@@ -2,7 +2,7 @@
 
 use clap::{ArgMatches, FromArgMatches};
 use serde_json::Value;
-use unspool::{Call, GenerationConfig, Message, OpenOptions, Prompt, Timing, cache_folder};
+use unspool::{Call, GenerationConfig, Message, OpenOptions, Prompt, cache_folder};
 
 use super::notice;
 use crate::args::fields;
@@ -13,6 +13,7 @@ use crate::fetch;
 use crate::interrupt::{self, Mode};
 use crate::print::out;
 use crate::print::streamed::Ordered;
+use crate::print::summary::Summary;
 
 const QUESTION: &str = "What is the capital of France?";
 
@@ -34,28 +35,17 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let _listening = interrupt::listen(Mode::SecondEnds);
     let mut sink = Ordered::default();
     let prompt = Prompt::from(vec![Message::new("user", question)]);
+    let mut summary = Summary::begin();
     let answers = pipeline.stream(prompt, &Call { config, ..Call::new() }, &mut sink);
     sink.result()?;
     let answers = answers?;
     notice::warn(&answers.warnings);
-    let engine = pipeline.description().map_or_else(String::new, |description| {
-        let threads = if description.threads == 1 { "thread" } else { "threads" };
-        format!("engine {} {}, {} {threads}", description.engine, description.engine_version, description.threads)
-    });
-    out::line(&format!("\n{}; {engine}", speed(&answers.timing)))?;
+    if !notice::is_quiet() {
+        out::line("")?;
+        summary.add(&answers, sink.first_token());
+        for line in summary.details(&pipeline) {
+            out::line(&line)?;
+        }
+    }
     if interrupt::pressed() { Err(Failure::Interrupted) } else { Ok(()) }
-}
-
-/// Tokens and tokens a second of a prompt and its answer.
-pub fn speed(timing: &Timing) -> String {
-    let rate = |tokens: usize, seconds: f64| if seconds > 0.0 { tokens as f64 / seconds } else { 0.0 };
-    // The first token of the answer comes out of the prompt's last step.
-    let decoded = timing.new_tokens.saturating_sub(1);
-    format!(
-        "prompt {} tokens, {:.1} tokens/s; answer {} tokens, {:.1} tokens/s",
-        timing.prompt_tokens,
-        rate(timing.prompt_tokens, timing.prompt_s),
-        timing.new_tokens,
-        rate(decoded, timing.decode_s)
-    )
 }

@@ -1,12 +1,15 @@
 //! `unspool generate`: prompts go in, texts or JSON lines come out.
 
+use std::cell::RefCell;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::{ArgMatches, FromArgMatches};
 use serde_json::{Value, json};
 use unspool::{
-    Answers, AttentionMask, Call, FinishReason, Flow, GenerationConfig, Own, Pipeline, StreamBy, Streaming, TokenEvent,
-    TokenId, TokenSink, random_seed,
+    Answers, AttentionMask, Call, FinishReason, Flow, GenerationConfig, Own, Pipeline, Prompt, StreamBy, Streaming,
+    TokenEvent, TokenId, TokenSink, random_seed,
 };
 
 use super::{notice, reading};
@@ -18,7 +21,9 @@ use crate::batch::row::Keys;
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
 use crate::print::json::{Answer, KEYS, line};
+use crate::print::progress::PromptBar;
 use crate::print::streamed::Ordered;
+use crate::print::summary::Summary;
 use crate::print::{out, progress};
 
 /// Prompts of a file that run together when nobody says how many.
@@ -71,6 +76,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         ));
     }
     let (settings, warnings) = pipeline.settings(&call)?;
+    let plain = prompts.iter().any(|placed| matches!(placed.item, Prompt::Text(_)));
     let (mut ids, mut masks, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for placed in prompts {
         masks.push(placed.item.attention_mask());
@@ -85,7 +91,12 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
     let warned = notice::Warned::default();
     warned.warn(&warnings);
-    let mut work = Work { pipeline: &pipeline, ids, masks, keys, negative, call, batch, warned };
+    let verbose = matches.get_flag("verbose");
+    if plain && pipeline.chat_template().is_ok() && (verbose || std::io::stderr().is_terminal()) {
+        notice::say("This model has a chat template: --chat asks it a question (--raw: no template, no hint).");
+    }
+    let summary = RefCell::new(Summary::begin());
+    let mut work = Work { pipeline: &pipeline, ids, masks, keys, negative, call, batch, warned, summary };
     if settings.do_sample {
         work.call.seed = Some(work.call.seed.or(earlier_seed(target, force)?).unwrap_or_else(random_seed));
     }
@@ -106,11 +117,15 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
                 "texts": prompt_args.ids.is_none(),
                 HEALED_FROM: settings.token_healing.then_some(&work.ids),
             });
-            work.to_file(target, &run, force)
+            work.to_file(target, &run, force)?;
         }
-        None if as_json => work.to_json(),
-        None => work.to_text(),
+        None if as_json => work.to_json()?,
+        None => work.to_text()?,
     }
+    if verbose {
+        work.summary.borrow().details(&pipeline).iter().for_each(|line| notice::say(line));
+    }
+    Ok(())
 }
 
 /// The pieces that text is written in.
@@ -151,6 +166,7 @@ struct Work<'a> {
     call: Call,
     batch: usize,
     warned: notice::Warned,
+    summary: RefCell<Summary>,
 }
 
 impl Work<'_> {
@@ -175,7 +191,9 @@ impl Work<'_> {
             let mut sink = Ordered::default();
             let answers = self.pipeline.stream_ids(ids, &call, &mut sink);
             sink.result()?;
-            self.warned.warn(&answers?.warnings);
+            let answers = answers?;
+            self.warned.warn(&answers.warnings);
+            self.summary.borrow_mut().add(&answers, sink.first_token());
             if interrupt::pressed() {
                 return Err(Failure::Interrupted);
             }
@@ -187,8 +205,10 @@ impl Work<'_> {
         for (first, ids) in self.batches(0) {
             let _listening = interrupt::listen(Mode::SecondEnds);
             let call = self.call_of(first, ids.len());
-            let answers = self.pipeline.generate_ids(ids, &call, Own::new(), Some(&mut UntilPressed))?;
+            let mut sink = UntilPressed::showing();
+            let answers = self.pipeline.generate_ids(ids, &call, Own::new(), Some(&mut sink))?;
             self.warned.warn(&answers.warnings);
+            self.summary.borrow_mut().add(&answers, sink.first);
             for line in self.lines(first, &answers) {
                 out::line(&line)?;
             }
@@ -209,7 +229,8 @@ impl Work<'_> {
         for (first, ids) in self.batches(results.done()) {
             let _listening = interrupt::listen(Mode::SecondEnds);
             let call = self.call_of(first, ids.len());
-            let answers = self.pipeline.generate_ids(ids, &call, Own::new(), Some(&mut UntilPressed))?;
+            let mut sink = UntilPressed::default();
+            let answers = self.pipeline.generate_ids(ids, &call, Own::new(), Some(&mut sink))?;
             self.warned.warn(&answers.warnings);
             if interrupt::pressed() {
                 bar.abandon();
@@ -220,11 +241,14 @@ impl Work<'_> {
                 ));
                 return Err(Failure::Interrupted);
             }
+            self.summary.borrow_mut().add(&answers, sink.first);
             results.add(&self.lines(first, &answers))?;
             bar.set_position(results.done() as u64);
         }
         bar.finish_and_clear();
-        Ok(results.finish()?)
+        results.finish()?;
+        notice::say(&format!("{}, written to {}", self.summary.borrow().line(), target.display()));
+        Ok(())
     }
 
     fn lines(&self, first: usize, answers: &Answers) -> Vec<String> {
@@ -244,11 +268,28 @@ impl Work<'_> {
     }
 }
 
-/// A sink that only hears Ctrl-C.
-struct UntilPressed;
+/// A sink that hears Ctrl-C and when the first token came, and may show how much of the prompt has run.
+#[derive(Default)]
+struct UntilPressed {
+    first: Option<Instant>,
+    reading: Option<PromptBar>,
+}
+
+impl UntilPressed {
+    fn showing() -> Self {
+        UntilPressed { first: None, reading: Some(PromptBar::default()) }
+    }
+}
 
 impl TokenSink for UntilPressed {
+    fn prefill(&mut self, done: usize, total: usize) {
+        if let Some(reading) = &mut self.reading {
+            reading.at(done, total);
+        }
+    }
+
     fn put(&mut self, _event: &TokenEvent) -> Flow {
+        self.first.get_or_insert_with(Instant::now);
         self.poll()
     }
 
@@ -262,12 +303,13 @@ impl TokenSink for UntilPressed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::help::Page;
 
     #[test]
     fn the_flags_say_in_which_pieces_text_is_written() {
         let read = |arguments: &[&str]| {
             let words = ["unspool", "generate", "m", "p"].iter().chain(arguments);
-            let matches = crate::args::command::command().try_get_matches_from(words).unwrap();
+            let matches = crate::args::command::command(Page::Long).try_get_matches_from(words).unwrap();
             streaming(matches.subcommand_matches("generate").unwrap())
         };
         assert_eq!(read(&[]), Streaming::default());

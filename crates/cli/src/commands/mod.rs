@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod chat;
+pub mod completions;
 pub mod demo;
 pub mod detect;
 pub mod embed;

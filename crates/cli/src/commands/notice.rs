@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use unspool::{OpenOptions, Pipeline};
 
@@ -11,8 +12,31 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
 use crate::print::line::one_line;
 
-/// Says one line on standard error.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on only warnings and errors are printed: `--quiet`.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether only warnings and errors are printed.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Prints one line on standard error, unless the user wants it quiet.
 pub fn say(line: &str) {
+    if !is_quiet() {
+        print(line);
+    }
+}
+
+/// Prints an error that does not end the program.
+pub fn error(message: &str) {
+    print(&format!("error: {message}"));
+}
+
+fn print(line: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", one_line(line)).as_bytes());
 }
 
@@ -54,6 +78,6 @@ impl Warned {
 /// Warnings about settings, one line each.
 pub fn warn(warnings: &[String]) {
     for warning in warnings {
-        say(&format!("warning: {warning}"));
+        print(&format!("warning: {warning}"));
     }
 }

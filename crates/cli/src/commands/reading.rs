@@ -1,6 +1,7 @@
 //! Texts that are read in batches, one JSON line for each: what `score` and `embed` share.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use serde_json::Value;
 use unspool::{Pipeline, Prompt, Result, TokenId};
@@ -11,6 +12,7 @@ use crate::batch::results::{Wanted, check_place};
 use crate::batch::row::Keys;
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
+use crate::print::summary::counted;
 use crate::print::{out, progress};
 
 /// Checks, before a model is opened, that the results may be put at `out`, and that this is not the `input`, the file of
@@ -78,6 +80,7 @@ pub fn in_batches<T>(
         notice::finished(target);
         return Ok(());
     };
+    let (before, begin) = (results.done().min(ids.len()), Instant::now());
     let bar = progress::prompts(texts.len() as u64, results.done() as u64);
     while results.done() < texts.len() {
         let first = results.done();
@@ -92,5 +95,9 @@ pub fn in_batches<T>(
         bar.set_position(results.done() as u64);
     }
     bar.finish_and_clear();
-    Ok(results.finish()?)
+    results.finish()?;
+    let tokens = counted(ids.iter().skip(before).map(Vec::len).sum(), "token");
+    let (texts, seconds) = (counted(ids.len() - before, "text"), begin.elapsed().as_secs_f64());
+    notice::say(&format!("{texts}, {tokens} in {seconds:.1} s, written to {}", target.display()));
+    Ok(())
 }

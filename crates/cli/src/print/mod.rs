@@ -6,4 +6,5 @@ pub mod line;
 pub mod out;
 pub mod progress;
 pub mod streamed;
+pub mod summary;
 pub mod table;

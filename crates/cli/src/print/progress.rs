@@ -2,6 +2,8 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::commands::notice;
+
 /// A bar over `total` bytes.
 pub fn bytes(total: u64, what: &str) -> ProgressBar {
     bar(total, what, "{msg} [{wide_bar}] {bytes}/{total_bytes} ({eta})")
@@ -15,8 +17,42 @@ pub fn prompts(total: u64, done: u64) -> ProgressBar {
     bar
 }
 
+/// Prompts below so many tokens are read without a progress line.
+const LONG_PROMPT: usize = 256;
+
+/// A line that shows how many tokens of long prompts have run.
+#[derive(Debug, Default)]
+pub struct PromptBar(Option<ProgressBar>);
+
+impl PromptBar {
+    /// `done` of `total` tokens have run.
+    pub fn at(&mut self, done: usize, total: usize) {
+        if done >= total {
+            self.clear();
+        } else if total >= LONG_PROMPT {
+            let template = "{msg} [{wide_bar}] {pos}/{len} tokens ({eta})";
+            let bar = self.0.get_or_insert_with(|| bar(total as u64, "reading the prompt", template));
+            bar.set_position(done as u64);
+            bar.tick();
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some(bar) = self.0.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for PromptBar {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 fn bar(total: u64, what: &str, template: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    let target = if notice::is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(total), target);
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }

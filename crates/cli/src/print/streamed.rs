@@ -1,8 +1,11 @@
 //! Answers on standard output while they are written, in the order of the prompts.
 
+use std::time::Instant;
+
 use unspool::{FinishReason, Flow, TextSink};
 
 use super::out;
+use super::progress::PromptBar;
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -16,6 +19,8 @@ pub struct Ordered {
     /// What the answers from `current` on have not shown yet, and whether they ended.
     waiting: std::collections::BTreeMap<usize, (String, bool)>,
     failure: Option<Failure>,
+    reading: PromptBar,
+    first: Option<Instant>,
 }
 
 impl Ordered {
@@ -26,6 +31,11 @@ impl Ordered {
     /// When standard output could not be written.
     pub fn result(&mut self) -> Result<(), Failure> {
         self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// When the first token came.
+    pub fn first_token(&self) -> Option<Instant> {
+        self.first
     }
 
     fn show(&mut self, text: &str) {
@@ -49,7 +59,12 @@ impl Ordered {
 }
 
 impl TextSink for Ordered {
+    fn prefill(&mut self, done: usize, total: usize) {
+        self.reading.at(done, total);
+    }
+
     fn text(&mut self, row: usize, piece: &str) -> Flow {
+        self.first.get_or_insert_with(Instant::now);
         self.waiting.entry(row).or_default().0.push_str(piece);
         self.advance();
         self.poll()

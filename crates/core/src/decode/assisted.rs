@@ -93,7 +93,7 @@ impl<'r, 's, 'd> Assisted<'r, 's, 'd> {
             .map(|(prompt, waits)| prompt.read.get(held..prompt.read.len() - usize::from(*waits)).unwrap_or(&[]))
             .collect();
         let chunk = self.single.settings.prefill_chunk_size;
-        let mut scores = prefill(session, &left, chunk, self.single.vocab, clock)?;
+        let mut scores = prefill(session, &left, chunk, self.single.vocab, clock, &mut self.single.sink)?;
         clock.prompt_tokens_later(waits.iter().filter(|waits| **waits).count());
         let by_prompt: Vec<_> = rows.iter().map(|row| row.prompt).collect();
         if rows.len() > prompts.len() {

@@ -7,6 +7,7 @@ use super::clock::Clock;
 use super::feed::feed;
 use super::guidance::Guidance;
 use super::lens::all_states;
+use super::prefill::PromptProgress;
 use super::prompts::Prompt;
 use super::writing::Writing;
 use crate::config::{Contrastive as Choice, Settings};
@@ -178,13 +179,16 @@ impl Contrastive<'_, '_> {
     }
 
     /// Runs the prompts.
-    fn read(&self, session: &mut dyn Session, prompts: &[Prompt<'_>], clock: &mut Clock) -> Result<Vec<Past>> {
+    fn read(&mut self, session: &mut dyn Session, prompts: &[Prompt<'_>], clock: &mut Clock) -> Result<Vec<Past>> {
         let nothing = || Past { memory: Vec::new(), logits: Vec::new(), states: StepStates::default() };
         let mut pasts: Vec<Past> = prompts.iter().map(|_| nothing()).collect();
         let ask = HiddenAsk { states: &self.states, keep: Keep::All };
         let prompts: Vec<&[TokenId]> = prompts.iter().map(|prompt| &*prompt.read).collect();
+        let mut sink = self.sink.take();
+        let mut progress = PromptProgress::begin(&prompts, &mut sink);
         for inputs in feed(&prompts, self.settings.prefill_chunk_size, Keep::Last) {
             let (logits, hidden) = clock.step_hidden(session, &inputs, &ask, self.vocab)?;
+            progress.ran(&inputs);
             let (mut kept, mut position) = (0, 0);
             for (past, input) in pasts.iter_mut().zip(&inputs) {
                 let new = position..position + input.tokens.len();
@@ -201,6 +205,7 @@ impl Contrastive<'_, '_> {
                 }
             }
         }
+        self.sink = sink;
         Ok(pasts)
     }
 

@@ -132,7 +132,7 @@ impl<'r> Prepared<'r, '_> {
     pub fn prefill(&mut self) -> Result<Vec<f32>> {
         let left: Vec<_> = self.prompts.iter().map(|prompt| prompt.read.get(self.kept..).unwrap_or(&[])).collect();
         let chunk = self.settings.prefill_chunk_size;
-        let scores = prefill(self.session, &left, chunk, self.vocab, self.clock)?;
+        let scores = prefill(self.session, &left, chunk, self.vocab, self.clock, &mut self.sink)?;
         self.clock.prompts_done();
         if let Some(guidance) = &mut self.guidance {
             let rows: Vec<_> = (0..self.prompts.len()).collect();

@@ -79,7 +79,7 @@ impl Guidance {
     /// Runs the contexts; `rows` tells each row's prompt.
     pub(crate) fn start(&mut self, rows: &[usize], max_chunk: usize, clock: &mut Clock) -> Result<()> {
         let contexts: Vec<&[TokenId]> = self.contexts.iter().map(Vec::as_slice).collect();
-        let mut scores = prefill(&mut *self.session, &contexts, max_chunk, self.vocab, clock)?;
+        let mut scores = prefill(&mut *self.session, &contexts, max_chunk, self.vocab, clock, &mut None)?;
         scores.chunks_exact_mut(self.vocab).for_each(log_softmax);
         self.scores = rows.iter().flat_map(|row| scores[row * self.vocab..][..self.vocab].iter().copied()).collect();
         if rows.len() > contexts.len() {

@@ -66,7 +66,7 @@ impl Single<'_, '_> {
         let mut done = Vec::with_capacity(rows.len());
 
         let left: Vec<_> = prompts.iter().map(|prompt| prompt.read.get(held..).unwrap_or(&[])).collect();
-        let mut first = prefill(session, &left, self.settings.prefill_chunk_size, self.vocab, clock)?;
+        let mut first = prefill(session, &left, self.settings.prefill_chunk_size, self.vocab, clock, &mut self.sink)?;
         let by_prompt: Vec<_> = rows.iter().map(|row| row.prompt).collect();
         if rows.len() > prompts.len() {
             session.reorder(&by_prompt)?;

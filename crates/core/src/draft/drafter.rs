@@ -198,7 +198,7 @@ impl Drafter {
         if prompts.len() < self.rows.len() {
             let shared: Vec<Vec<TokenId>> = prompts.iter().map(|prompt| self.shared(*prompt, jobs)).collect();
             let texts: Vec<&[TokenId]> = shared.iter().map(Vec::as_slice).collect();
-            prefill(&mut *session, &texts, CHUNK, self.model.vocab_size(), &mut Clock::start(None))?;
+            prefill(&mut *session, &texts, CHUNK, self.model.vocab_size(), &mut Clock::start(None), &mut None)?;
             let from: Vec<usize> = self
                 .rows
                 .iter()
@@ -256,7 +256,7 @@ impl Drafter {
             *held = read;
         }
         let texts: Vec<&[TokenId]> = fed.iter().map(Vec::as_slice).collect();
-        let first = prefill(session, &texts, CHUNK, vocab, &mut clock)?;
+        let first = prefill(session, &texts, CHUNK, vocab, &mut clock, &mut None)?;
         for (row, place) in of_row.iter().enumerate() {
             if let Some(place) = place {
                 let job = &mut jobs[*place];

@@ -30,6 +30,11 @@ pub trait TokenSink: Send {
         let _ = (row, prompt);
     }
 
+    /// `done` of the `total` tokens of all prompts have run; called before the first chunk and after each.
+    fn prefill(&mut self, done: usize, total: usize) {
+        let _ = (done, total);
+    }
+
     /// One token of one row.
     fn put(&mut self, event: &TokenEvent) -> Flow;
 

@@ -84,7 +84,7 @@ impl Beams<'_, '_> {
         let mut outputs = vec![PromptOutput::default(); prompts.len()];
 
         let left: Vec<_> = prompts.iter().map(|prompt| prompt.read.get(held..).unwrap_or(&[])).collect();
-        let first = prefill(session, &left, self.settings.prefill_chunk_size, self.vocab, clock)?;
+        let first = prefill(session, &left, self.settings.prefill_chunk_size, self.vocab, clock, &mut self.sink)?;
         clock.prompts_done();
         if let Some(guidance) = &mut self.guidance {
             let rows: Vec<_> = (0..prompts.len()).collect();
