@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use unspool_core::{Error, Result};
 
-use super::methods::is_space;
+use super::strings::is_space;
 
 /// Names a message's reasoning is passed under; the first is the standard one.
 pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];

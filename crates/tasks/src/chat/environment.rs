@@ -2,12 +2,14 @@
 //! `apply_chat_template`.
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, ValueKind};
+use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, Value};
 
 use super::clock::Clock;
+use super::filters;
 use super::methods;
 use super::python::{self, JsonStyle, invalid};
+use super::strings;
 
 /// The environment in which every template of a model is rendered.
 pub(super) fn environment() -> Environment<'static> {
@@ -19,9 +21,13 @@ pub(super) fn environment() -> Environment<'static> {
     }
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_unknown_method_callback(methods::unknown_method);
-    environment.set_formatter(|out, _, value| {
-        out.write_str(&python::str(value)?).map_err(|error| invalid("the text cannot be written").with_source(error))
+    environment.set_formatter(|out, state, value| {
+        let text = python::str(value)?;
+        let escapes = *state.auto_escape() == AutoEscape::Html && !value.is_safe();
+        out.write_str(&if escapes { strings::escape(&text) } else { text })
+            .map_err(|error| invalid("the text cannot be written").with_source(error))
     });
+    filters::add(&mut environment);
     environment.add_filter("tojson", to_json);
     environment.add_filter("string", |value: &Value| python::str(value));
     environment.add_filter("trim", |value: &Value, characters: Option<&str>| {
@@ -29,10 +35,6 @@ pub(super) fn environment() -> Environment<'static> {
     });
     environment.add_function("raise_exception", |message: &Value| -> Result<Value, Error> {
         Err(invalid(format!("{RAISED}{}", python::str(message)?)))
-    });
-    // In Python strings and mappings have a length and items too, and undefined is empty.
-    environment.add_test("sequence", |value: &Value| {
-        matches!(value.kind(), ValueKind::Seq | ValueKind::String | ValueKind::Map | ValueKind::Undefined)
     });
     environment
 }

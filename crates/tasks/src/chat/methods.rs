@@ -1,20 +1,69 @@
-//! Python's methods of strings that `minijinja-contrib` has not, or has a little differently.
+//! Python's methods of strings, lists and dictionaries that `minijinja-contrib` has not, or has a little differently.
 
-use minijinja::value::{Kwargs, Tuple, from_args};
+use std::sync::LazyLock;
+
+use minijinja::value::{Kwargs, Tuple, ValueKind, from_args};
 use minijinja::{Error, State, Value};
+use regex::Regex;
 
 use super::python::invalid;
+use super::strings::{self, Side, is_space, padded};
+use super::values::{View, items};
 
 /// Called for every method the engine does not know: Python's string methods first, then those of
 /// `minijinja-contrib` (lists, maps and the rest of strings).
 pub(super) fn unknown_method(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {
-    let own = match value.as_str() {
-        Some(text) => string_method(text, method, args)?,
-        None => None,
+    let own = match (value.as_str(), value.kind()) {
+        (Some(text), _) => string_method(text, method, args)?,
+        (None, ValueKind::Map) => map_method(value, method, args)?,
+        (None, ValueKind::Seq) => list_method(value, method, args)?,
+        _ => None,
     };
     match own {
         Some(result) => Ok(result),
         None => minijinja_contrib::pycompat::unknown_method_callback(state, value, method, args),
+    }
+}
+
+/// A decimal digit of any script.
+static DECIMAL: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{Nd}$").expect("the pattern is fixed and right"));
+
+fn map_method(value: &Value, method: &str, args: &[Value]) -> Result<Option<Value>, Error> {
+    let name = match method {
+        "keys" => "dict_keys",
+        "values" => "dict_values",
+        "items" => "dict_items",
+        "copy" => {
+            let () = from_args(args)?;
+            return Ok(Some(value.clone()));
+        }
+        _ => return Ok(None),
+    };
+    let () = from_args(args)?;
+    let item = |key: Value| {
+        Ok(match method {
+            "keys" => key,
+            "values" => value.get_item(&key)?,
+            _ => Value::from(Tuple::from([key.clone(), value.get_item(&key)?])),
+        })
+    };
+    Ok(Some(View::of(name, items(value)?.into_iter().map(item).collect::<Result<_, Error>>()?)))
+}
+
+fn list_method(value: &Value, method: &str, args: &[Value]) -> Result<Option<Value>, Error> {
+    match method {
+        "copy" => {
+            let () = from_args(args)?;
+            Ok(Some(value.clone()))
+        }
+        "index" => {
+            let (wanted,): (Value,) = from_args(args)?;
+            match items(value)?.iter().position(|item| *item == wanted) {
+                Some(at) => Ok(Some(Value::from(at))),
+                None => Err(invalid("the list does not have this item")),
+            }
+        }
+        _ => Ok(None),
     }
 }
 
@@ -55,6 +104,10 @@ fn string_method(text: &str, method: &str, args: &[Value]) -> Result<Option<Valu
         }
         "split" | "rsplit" => {
             let (separator, limit, kwargs): (Option<&str>, Option<i64>, Kwargs) = from_args(args)?;
+            let separator = match separator {
+                Some(separator) => Some(separator),
+                None => kwargs.get::<Option<&str>>("sep")?,
+            };
             let limit = match limit {
                 Some(limit) => limit,
                 None => kwargs.get::<Option<i64>>("maxsplit")?.unwrap_or(-1),
@@ -67,13 +120,94 @@ fn string_method(text: &str, method: &str, args: &[Value]) -> Result<Option<Valu
             let (keep,): (Option<bool>,) = from_args(args)?;
             split_lines(text, keep.unwrap_or(false)).into_iter().map(Value::from).collect()
         }
-        "index" | "rindex" => {
-            let (part,): (&str,) = from_args(args)?;
-            let found = if method == "index" { text.find(part) } else { text.rfind(part) };
-            match found.and_then(|at| text.get(..at)) {
-                Some(before) => Value::from(before.chars().count()),
+        "index" | "rindex" | "find" | "rfind" => {
+            let (wanted, start, end): (&str, Option<i64>, Option<i64>) = from_args(args)?;
+            let found = strings::part(text, start, end).and_then(|(offset, part)| {
+                let at = if method.starts_with('r') { part.rfind(wanted) } else { part.find(wanted) };
+                at.and_then(|at| part.get(..at)).map(|before| offset + before.chars().count())
+            });
+            match found {
+                Some(at) => Value::from(at),
+                None if method.ends_with("find") => Value::from(-1),
                 None => return Err(invalid("substring not found")),
             }
+        }
+        "count" => {
+            let (wanted, start, end): (&str, Option<i64>, Option<i64>) = from_args(args)?;
+            Value::from(match strings::part(text, start, end) {
+                Some((_, part)) if wanted.is_empty() => part.chars().count() + 1,
+                Some((_, part)) => part.matches(wanted).count(),
+                None => 0,
+            })
+        }
+        "startswith" | "endswith" => {
+            let (wanted, start, end): (Value, Option<i64>, Option<i64>) = from_args(args)?;
+            let wanted = match (wanted.as_str(), wanted.downcast_object_ref::<Tuple>()) {
+                (Some(_), _) => vec![wanted],
+                (None, Some(_)) => items(&wanted)?,
+                (None, None) => return Err(invalid(format!("{method}() takes a text or a tuple of texts"))),
+            };
+            let part = strings::part(text, start, end).map(|(_, part)| part);
+            let holds = |wanted: &Value| match (part, wanted.as_str(), method) {
+                (Some(part), Some(wanted), "startswith") => part.starts_with(wanted),
+                (Some(part), Some(wanted), _) => part.ends_with(wanted),
+                _ => false,
+            };
+            Value::from(wanted.iter().any(holds))
+        }
+        "center" | "ljust" | "rjust" => {
+            let (width, fill): (usize, Option<&str>) = from_args(args)?;
+            let side = match method {
+                "center" => Side::Both,
+                "ljust" => Side::Right,
+                _ => Side::Left,
+            };
+            Value::from(padded(text, width, fill.unwrap_or(" "), side)?)
+        }
+        "zfill" => {
+            let (width,): (usize,) = from_args(args)?;
+            let (sign, digits) = if text.starts_with(['+', '-']) { text.split_at(1) } else { ("", text) };
+            Value::from(format!("{sign}{}", padded(digits, width.saturating_sub(sign.len()), "0", Side::Left)?))
+        }
+        "expandtabs" => {
+            let (size,): (Option<usize>,) = from_args(args)?;
+            let size = size.unwrap_or(8);
+            let (mut out, mut column) = (String::new(), 0);
+            for c in text.chars() {
+                match c {
+                    '\t' => {
+                        let spaces = if size == 0 { 0 } else { size - column % size };
+                        out = padded(&out, out.chars().count() + spaces, " ", Side::Right)?;
+                        column += spaces;
+                    }
+                    '\n' | '\r' => {
+                        out.push(c);
+                        column = 0;
+                    }
+                    c => {
+                        out.push(c);
+                        column += 1;
+                    }
+                }
+            }
+            Value::from(out)
+        }
+        "title" => {
+            let () = from_args(args)?;
+            Value::from(strings::title(text))
+        }
+        "istitle" => {
+            let () = from_args(args)?;
+            Value::from(strings::is_title(text))
+        }
+        "isprintable" => {
+            let () = from_args(args)?;
+            Value::from(strings::is_printable(text))
+        }
+        "isidentifier" => {
+            let () = from_args(args)?;
+            let is_name = |c: char| c.is_alphanumeric() || c == '_';
+            Value::from(text.chars().all(is_name) && text.chars().next().is_some_and(|c| !c.is_numeric()))
         }
         "swapcase" => {
             let () = from_args(args)?;
@@ -87,15 +221,10 @@ fn string_method(text: &str, method: &str, args: &[Value]) -> Result<Option<Valu
         }
         "isdecimal" => {
             let () = from_args(args)?;
-            Value::from(!text.is_empty() && text.chars().all(|c| c.is_ascii_digit()))
+            Value::from(!text.is_empty() && text.chars().all(|c| DECIMAL.is_match(c.encode_utf8(&mut [0; 4]))))
         }
         _ => return Ok(None),
     }))
-}
-
-/// What Python's `str.isspace` says: Rust's white space and the four separators of ASCII.
-pub(super) fn is_space(c: char) -> bool {
-    c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
 
 /// `str.split` and `str.rsplit` with at most `limit` cuts; without a separator, runs of white space part the words.
@@ -135,7 +264,7 @@ fn split<'t>(text: &'t str, separator: Option<&str>, limit: usize, from_right: b
 }
 
 /// `str.splitlines`: every end of line that Python knows.
-fn split_lines(text: &str, keep_ends: bool) -> Vec<&str> {
+pub(super) fn split_lines(text: &str, keep_ends: bool) -> Vec<&str> {
     let is_end = |c: char| {
         matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
     };

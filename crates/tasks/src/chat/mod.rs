@@ -2,14 +2,19 @@
 
 pub mod clock;
 mod continuation;
+mod dict;
 mod environment;
-mod generation;
+mod filters;
+mod format;
 pub mod message;
 mod methods;
 pub mod options;
 mod python;
 mod source;
+mod strings;
+mod syntax;
 pub mod template;
+mod values;
 
 pub use clock::Clock;
 pub use message::Message;

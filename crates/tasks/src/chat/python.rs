@@ -5,6 +5,8 @@ use std::fmt::Write;
 use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
+use super::values::{Range, View};
+
 /// A value nested deeper than this is not written.
 const MAX_DEPTH: usize = 100;
 
@@ -13,16 +15,23 @@ pub(super) fn str(value: &Value) -> Result<String, Error> {
     match value.as_str() {
         Some(text) => Ok(text.to_owned()),
         None if value.is_undefined() => Ok(String::new()),
-        None => {
-            let mut out = String::new();
-            repr(value, 0, &mut out)?;
-            Ok(out)
-        }
+        None => repr_of(value),
     }
+}
+
+/// Python's `repr(value)`.
+pub(super) fn repr_of(value: &Value) -> Result<String, Error> {
+    let mut out = String::new();
+    repr(value, 0, &mut out)?;
+    Ok(out)
 }
 
 fn repr(value: &Value, depth: usize, out: &mut String) -> Result<(), Error> {
     check_depth(depth)?;
+    if let Some(range) = value.downcast_object_ref::<Range>() {
+        out.push_str(&range.text());
+        return Ok(());
+    }
     match value.kind() {
         ValueKind::String => repr_string(value.as_str().unwrap_or_default(), out),
         ValueKind::Undefined => out.push_str("Undefined"),
@@ -40,6 +49,10 @@ fn repr(value: &Value, depth: usize, out: &mut String) -> Result<(), Error> {
         }
         ValueKind::Seq | ValueKind::Iterable => {
             let tuple = value.downcast_object_ref::<Tuple>().is_some();
+            let view = value.downcast_object_ref::<View>();
+            if let Some(view) = view {
+                let _ = write!(out, "{}(", view.name);
+            }
             out.push(if tuple { '(' } else { '[' });
             let mut count = 0;
             for item in value.try_iter()?.checked() {
@@ -52,6 +65,7 @@ fn repr(value: &Value, depth: usize, out: &mut String) -> Result<(), Error> {
                 (true, _) => ")",
                 (false, _) => "]",
             });
+            out.push_str(if view.is_some() { ")" } else { "" });
         }
         _ => {
             let _ = write!(out, "{value}");
@@ -60,7 +74,7 @@ fn repr(value: &Value, depth: usize, out: &mut String) -> Result<(), Error> {
     Ok(())
 }
 
-fn repr_string(text: &str, out: &mut String) {
+pub(super) fn repr_string(text: &str, out: &mut String) {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     out.push(quote);
     for character in text.chars() {

@@ -12,10 +12,10 @@ use unspool_core::{Error, Result};
 
 use super::continuation::{Continuation, REASONING_FIELDS};
 use super::environment::{RAISED, add_clock, environment};
-use super::generation::without_generation;
 use super::message::Message;
 use super::options::ChatOptions;
 use super::source::{self, MAX_TEMPLATE_BYTES};
+use super::syntax;
 use crate::tokenizer::TokenizerConfig;
 
 /// What a render may use: instructions, and 64 bytes of text each (see `Environment::set_fuel`). Enough for thousands
@@ -191,7 +191,7 @@ fn prepared<'a>(name: &str, template: &'a str) -> Result<Cow<'a, str>> {
         let message = format!("the chat template {name:?} is larger than {MAX_TEMPLATE_BYTES} bytes");
         return Err(Error::invalid_model(message));
     }
-    Ok(without_generation(template))
+    Ok(syntax::adapted(template))
 }
 
 /// A message as the template sees it: fields that are null are left out, and reasoning has its newer and older names.
