@@ -6,7 +6,6 @@ mod args;
 mod batch;
 mod commands;
 mod failure;
-mod fetch;
 mod interrupt;
 mod print;
 mod quiet;

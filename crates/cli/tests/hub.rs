@@ -84,7 +84,7 @@ fn respond(path: &str, range: Option<(usize, Option<usize>)>, folder: &Path) -> 
         all.extend_from_slice(body);
         all
     };
-    if path == "/api/models/org/tiny/revision/main" {
+    if path == "/api/models/org/tiny/revision/main?blobs=true" {
         let mut files = Vec::new();
         list(folder, folder, &mut files);
         files.push("../outside.json".to_string());
@@ -151,17 +151,15 @@ fn what_the_hub_does_not_have_is_a_clear_error() {
 }
 
 #[test]
-fn a_download_that_was_cut_goes_on() {
+fn what_looks_like_a_path_is_not_asked_of_the_hub() {
     let hub = Hub::serve(PathBuf::from(model("llama-genai")));
     let home = tempfile::tempdir().unwrap();
-    let blobs = home.path().join("hub/models--org--tiny/blobs");
-    std::fs::create_dir_all(&blobs).unwrap();
-    let data = std::fs::read(format!("{}/onnx/model.onnx.data", model("llama-genai"))).unwrap();
-    // The name of the unfinished file of the client: the extension of the blob's name is replaced.
-    std::fs::write(blobs.join("onnx-model.onnx.part"), &data[..1000]).unwrap();
-    let run = ["generate", "org/tiny", "--engine", "rten", "--ids", "[1,2,3]", "--max-new-tokens", "2", "--json"];
-    hub.run(home.path(), &run).fine();
-    assert_eq!(std::fs::read(blobs.join("onnx-model.onnx.data")).unwrap(), data);
+    let error = hub.run(home.path(), &["generate", "dl/nosuch.gguf", "x"]).failed(1);
+    assert!(error.contains("dl/nosuch.gguf: there is no such file"), "{error}");
+    let beside = home.path().join("nosuch").to_str().unwrap().to_string();
+    let error = hub.run(home.path(), &["inspect", &beside]).failed(1);
+    assert!(error.contains("no such file or folder in this folder"), "{error}");
+    assert!(hub.asked.lock().unwrap().is_empty());
 }
 
 #[test]

@@ -70,6 +70,39 @@ pub fn read_text(path: &Path, limit: u64) -> Result<Option<String>> {
     }))
 }
 
+/// What a file is that was taken for a model, by its first bytes: a stand-in of Git LFS, or a page for people. The sentence
+/// says what to do.
+///
+/// ```
+/// let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+/// assert!(unspool_core::file::mistaken(pointer).unwrap().contains("git lfs pull"));
+/// assert!(unspool_core::file::mistaken(b"<!DOCTYPE html><html>").unwrap().contains("HTML page"));
+/// assert_eq!(unspool_core::file::mistaken(b"{}"), None);
+/// ```
+pub fn mistaken(start: &[u8]) -> Option<&'static str> {
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+    let begins = |with: &[u8]| start.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+    if begins(b"version https://git-lfs.github.com/") {
+        return Some(
+            "this is a pointer of Git LFS and not the file itself; run `git lfs pull` in its repository, or download the \
+             file again",
+        );
+    }
+    if begins(b"<!doctype html") || begins(b"<html") {
+        return Some(
+            "this is an HTML page and not the file itself; download the file again, logged in if its page asks for it",
+        );
+    }
+    None
+}
+
+/// [`mistaken`] of the file at `path`; `None` too when it cannot be read.
+pub fn mistaken_at(path: &Path) -> Option<&'static str> {
+    let mut start = Vec::new();
+    open(path).ok()??.take(512).read_to_end(&mut start).ok()?;
+    mistaken(&start)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::file;
 
 /// JSON nested deeper than this is refused: no file of a model comes near, and deep nesting exhausts a parser's stack.
 const MAX_DEPTH: usize = 100;
@@ -41,6 +42,9 @@ pub fn parse(text: &str) -> Result<Value> {
 /// As [`parse`], and when the JSON has another form than `T`.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if let Some(what) = file::mistaken(text.as_bytes()) {
+        return Err(Error::invalid_model(what));
+    }
     check_depth(text)?;
     let failed = |error| Error::invalid_model("not readable as JSON").because(error);
     match serde_json::from_str(text) {

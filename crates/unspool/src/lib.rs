@@ -52,7 +52,7 @@ pub use conversation::{Context, Conversation, Turn};
 pub use detector::open_synth_id_detector;
 pub use embedding::EmbedOptions;
 pub use events::{TextEvent, TextEvents, TextStream};
-pub use open::OpenOptions;
+pub use open::{OpenOptions, locate};
 pub use pipeline::{Answer, Answers, Pipeline};
 pub use prompt::{Chat, Prompt, Prompts};
 pub use scoring::{Scorable, ScoreOptions};
@@ -71,13 +71,16 @@ pub use unspool_core::{
     Sequence, Session, SessionOptions, Settings, StepStates, Timing, TokenId, check_ids, processor,
 };
 pub use unspool_core::{file, json};
+#[cfg(feature = "hub")]
+pub use unspool_hub as hub;
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
 pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport};
 pub use unspool_tasks::{
     ChatOptions, ChatTemplate, Clock, ContinueFinalMessage, Message, Shown, TextStreamer, Tokenizer,
 };
 
-/// Opens a model with the usual options: a model folder, a `.gguf` file or a safetensors checkpoint.
+/// Opens a model with the usual options: a model folder, a `.gguf` file, a safetensors checkpoint, or a model of the Hugging
+/// Face Hub by its name (`org/name`), which is fetched once.
 ///
 /// # Errors
 ///

@@ -24,8 +24,14 @@ pub struct OpenOptions {
     pub hidden_states: bool,
     /// After how many layers the import of a checkpoint can end early, to draft for itself (`assistant_early_exit`).
     pub early_exits: Vec<usize>,
-    /// Asked after each tensor of an import whether to stop it; nothing is left then.
+    /// Asked after each tensor of an import, and each piece of a download, whether to stop it. Of an import nothing is left
+    /// then, a download goes on there the next time.
     pub interrupted: Option<fn() -> bool>,
+    /// Branch, tag or commit of a model of the Hub; `main` by default.
+    pub revision: Option<String>,
+    /// Called while files are downloaded.
+    #[cfg(feature = "hub")]
+    pub on_download: Option<unspool_hub::OnDownload>,
     /// Where imported checkpoints are kept; [`cache_folder`] by default.
     pub cache: Option<PathBuf>,
 }
@@ -39,14 +45,74 @@ enum Found {
     Checkpoint(PathBuf),
 }
 
-/// The model folder of `path`: itself when it has (or is) a graph, else the import of the checkpoint it is or holds, made
+/// Endings of the files of models: a path with one of them is no name on the Hub.
+const ENDINGS: [&str; 8] = ["gguf", "onnx", "safetensors", "ort", "bin", "pt", "pth", "json"];
+
+/// Where the model `path` is on this machine: there, or, for the name of a model of the Hub (`org/name`), where it was
+/// fetched to.
+///
+/// What has the ending of a model's file, or lies in a folder that is there, is a path and not asked of the Hub.
+///
+/// # Errors
+///
+/// When there is nothing at `path` and it is no name of a model that can be fetched.
+pub fn locate(path: &Path, options: &OpenOptions) -> Result<PathBuf> {
+    let refused = |message: &str| Err(Error::invalid_input(message).at(path.display()));
+    match fs::metadata(path) {
+        Ok(_) if options.revision.is_some() => {
+            return refused("a revision is for models of the Hub, and this is a path");
+        }
+        Ok(_) => return Ok(path.to_path_buf()),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io("this path cannot be looked at").at(path.display()).because(error));
+        }
+        Err(_) => {}
+    }
+    if ENDINGS.contains(&ending(path).as_str()) {
+        return refused("there is no such file");
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if parent.is_some_and(Path::is_dir) {
+        return refused("there is no such file or folder in this folder");
+    }
+    fetched(path, options)
+}
+
+#[cfg(feature = "hub")]
+fn fetched(path: &Path, options: &OpenOptions) -> Result<PathBuf> {
+    use unspool_hub::{Hub, HubId, Kind};
+    let Some(id) = path.to_str().and_then(|id| HubId::parse(id, options.revision.as_deref())) else {
+        return Err(Error::invalid_input(
+            "there is no model at this path; give a model folder, a .gguf file or a Hub id such as org/name",
+        )
+        .at(path.display()));
+    };
+    let cache = match &options.cache {
+        Some(cache) => cache.clone(),
+        None => cache_folder()?,
+    };
+    Hub::from_env()?
+        .links(cache.join("hub"))
+        .on_download(options.on_download.clone())
+        .interrupted(options.interrupted)
+        .fetch(&id, options.dtype.as_deref(), Kind::Any)
+}
+
+#[cfg(not(feature = "hub"))]
+fn fetched(path: &Path, _: &OpenOptions) -> Result<PathBuf> {
+    let message = "there is no model at this path, and this program was built without the feature `hub`, which fetches \
+                   models by their names; give a model folder or a .gguf file";
+    Err(Error::invalid_input(message).at(path.display()))
+}
+
+/// The model folder of `path`, or of the model of the Hub with this name: itself when it has (or is) a graph, else the import of the checkpoint it is or holds, made
 /// now or found in the cache. `tell` hears of an import.
 ///
 /// # Errors
 ///
-/// When there is nothing that can be run at `path`, or the import fails.
+/// When there is nothing that can be run at `path`, or the fetch or the import fails.
 pub fn model_folder(path: &Path, options: &OpenOptions, tell: &mut dyn FnMut(&str)) -> Result<PathBuf> {
-    match look(path)? {
+    match look(&locate(path, options)?)? {
         Found::Graph(folder) => Ok(folder),
         Found::Checkpoint(checkpoint) => {
             let cache = match &options.cache {
@@ -72,6 +138,11 @@ fn stopping(interrupted: fn() -> bool) -> OnProgress {
 fn look(path: &Path) -> Result<Found> {
     let metadata = fs::metadata(path)
         .map_err(|error| Error::io("there is no model at this path").at(path.display()).because(error))?;
+    if !metadata.is_dir() && !metadata.is_file() {
+        let message =
+            "this is a pipe, a device or a socket, expected a model folder, a .gguf, .onnx or .safetensors file";
+        return Err(Error::invalid_input(message).at(path.display()));
+    }
     if !metadata.is_dir() {
         return match ending(path).as_str() {
             "gguf" | "safetensors" => Ok(Found::Checkpoint(path.to_path_buf())),
@@ -134,6 +205,19 @@ mod tests {
         assert_eq!(look(plain.path()).unwrap(), Found::Checkpoint(plain.path().to_path_buf()));
         let gguf = folder(&["a.gguf"]);
         assert_eq!(look(gguf.path()).unwrap(), Found::Checkpoint(gguf.path().join("a.gguf")));
+    }
+
+    #[test]
+    fn a_mistyped_path_is_not_asked_of_the_hub() {
+        let folder = folder(&["a.txt"]);
+        let missing = |path: &Path| locate(path, &OpenOptions::default()).unwrap_err().to_string();
+        assert!(missing(Path::new("dl/nosuch.gguf")).contains("no such file"));
+        assert!(missing(&folder.path().join("nosuch")).contains("no such file or folder in this folder"));
+        assert!(missing(Path::new("./a/b/c")).contains("no model at this path"));
+        let pinned = OpenOptions { revision: Some("v1".into()), ..OpenOptions::default() };
+        assert!(
+            locate(folder.path(), &pinned).unwrap_err().to_string().contains("a revision is for models of the Hub")
+        );
     }
 
     #[test]

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use unspool::{EngineChoice, GenerationConfig, OpenOptions, Weights};
+use unspool::{EngineChoice, GenerationConfig, OpenOptions, Weights, locate};
 
 use crate::failure::Failure;
-use crate::fetch::choice::Kind;
-use crate::fetch::hub::{self, HubId};
-use crate::interrupt;
+use crate::interrupt::{self, Mode};
+use crate::print::progress;
 
 /// Which model.
 #[derive(Args, Clone, Debug)]
@@ -107,6 +106,7 @@ impl RunArgs {
             weights: self.weights.into(),
             hidden_states: self.hidden_states,
             interrupted: Some(interrupt::pressed),
+            on_download: Some(progress::downloads()),
             ..OpenOptions::default()
         }
     }
@@ -123,25 +123,18 @@ impl ModelArgs {
         OpenOptions { early_exits: early_exits(config), ..self.options() }
     }
 
-    /// Where the model is on this machine; a Hub id is fetched.
+    /// Where the model is on this machine; a model of the Hub is fetched.
     ///
     /// # Errors
     ///
-    /// When there is no such path and no such model on the Hub.
+    /// When there is no such path, and no such model on the Hub.
     pub fn path(&self) -> Result<PathBuf, Failure> {
-        let path = Path::new(&self.model);
-        if path.exists() {
-            if self.revision.is_some() {
-                return Err(Failure::usage(format!("--revision is for Hub ids, and {} is a path", self.model)));
-            }
-            return Ok(path.to_path_buf());
+        let _listening = interrupt::listen(Mode::SecondEnds);
+        let options = OpenOptions { revision: self.revision.clone(), ..self.options() };
+        let located = locate(Path::new(&self.model), &options);
+        if interrupt::pressed() {
+            return Err(Failure::Interrupted);
         }
-        match HubId::parse(&self.model, self.revision.as_deref()) {
-            Some(id) => Ok(hub::fetch(&id, self.dtype.as_deref(), Kind::Any)?),
-            None => Err(Failure::Error(unspool::Error::invalid_input(format!(
-                "there is no model at {}; give a model folder, a .gguf file or a Hub id such as org/name",
-                self.model
-            )))),
-        }
+        Ok(located?)
     }
 }

@@ -4,12 +4,11 @@ use clap::{ArgMatches, FromArgMatches};
 use serde_json::Value;
 use unspool::{Call, GenerationConfig, Message, OpenOptions, Prompt, cache_folder};
 
-use super::notice;
+use super::{demo_model, notice};
 use crate::args::fields;
 use crate::args::model::{RunArgs, early_exits};
 use crate::args::prompts::one_text;
 use crate::failure::Failure;
-use crate::fetch;
 use crate::interrupt::{self, Mode};
 use crate::print::out;
 use crate::print::streamed::Ordered;
@@ -28,7 +27,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let question = one_text(&words, "")?.map_or(QUESTION, String::as_str);
     let config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
     let cache = cache_folder()?;
-    let model = fetch::demo::fetch(&cache)?;
+    let model = demo_model::fetch(&cache)?;
     let pipeline =
         notice::open(&model, &OpenOptions { cache: Some(cache), early_exits: early_exits(&config), ..run.options() })?;
     notice::say(&format!("> {question}"));

@@ -3,6 +3,7 @@
 pub mod chat;
 pub mod completions;
 pub mod demo;
+pub mod demo_model;
 pub mod detect;
 pub mod embed;
 pub mod generate;

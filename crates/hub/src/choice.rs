@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use unspool::{Error, Result};
+use unspool_core::{Error, Result};
 
 /// The files to fetch, and which of them is the model.
 #[derive(Debug, PartialEq, Eq)]
