@@ -56,11 +56,13 @@ struct Lfs {
 /// When it is not such an answer, or its commit is no commit.
 pub fn read(text: &str) -> Result<Listing> {
     let answer: Answer = json::from_str(text).map_err(|error| {
-        let what = match unspool_core::file::mistaken(text.as_bytes()) {
-            Some(_) => "an HTML page: perhaps this network wants you to log in first",
-            None => "something else",
-        };
-        Error::network(format!("expected the Hub's list of files as JSON, got {what}")).because(error)
+        Error::network(match unspool_core::file::mistaken(text.as_bytes()) {
+            Some(_) => {
+                "got an HTML page in place of the Hub's list of files; perhaps this network wants you to log in first"
+            }
+            None => "the answer is not the Hub's list of files",
+        })
+        .because(error)
     })?;
     if !is_hash(&answer.sha) {
         let sha: String = answer.sha.chars().take(80).collect();

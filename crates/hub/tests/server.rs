@@ -312,7 +312,7 @@ fn a_cut_download_goes_on_behind_what_is_there() {
     );
     // What was there is not the beginning of this file: fetched anew.
     let home = Home::new();
-    begun(&home, b"something else");
+    begun(&home, b"not the Hub's list of files");
     assert_eq!(fs::read(home.fetch(&serve(false)).unwrap().join("model.onnx")).unwrap(), DATA);
     // More than the whole file.
     let home = Home::new();
@@ -381,7 +381,10 @@ fn answers_are_bounded() {
     let many = listing(&vec![r#"{"rfilename": "a"}"#; 100_001].join(","));
     Home::new().fails(&Server::new(move |_, stream| reply(stream, "200 OK", "", many.as_bytes())), "at most 100000");
     let deep = "[".repeat(1 << 20);
-    Home::new().fails(&Server::new(move |_, stream| reply(stream, "200 OK", "", deep.as_bytes())), "something else");
+    Home::new().fails(
+        &Server::new(move |_, stream| reply(stream, "200 OK", "", deep.as_bytes())),
+        "not the Hub's list of files",
+    );
     let trickle = hub_with(listing(&large(&[7; 4000])), |_, stream| {
         write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 4000\r\n\r\n")?;
         loop {
