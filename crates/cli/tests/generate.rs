@@ -268,7 +268,8 @@ fn lengths_that_contradict_each_other_are_told() {
 fn bad_input_is_one_clear_line() {
     let long = json!([vec![1; 5000]]).to_string();
     let deep = "[".repeat(100_000);
-    let cases: [(&[&str], i32, &str); 18] = [
+    let cases: [(&[&str], i32, &str); 19] = [
+        (&["x", "--do-sample", "--num-return-sequences", "1048576"], 1, "at most 65536 are written at once"),
         (
             &["hi", "there"],
             2,

@@ -3,6 +3,7 @@
 use crate::decode::feed;
 use crate::error::{Error, Result};
 use crate::hidden::HiddenAsk;
+use crate::memory::Need;
 use crate::model::{Keep, Model, SessionOptions};
 use crate::token::{TokenId, check_ids};
 
@@ -88,6 +89,7 @@ fn embed_together(model: &dyn Model, texts: &[Vec<TokenId>], pooling: Pooling) -
     };
     let ask = HiddenAsk { states: &[shape.last], keep };
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0);
+    Need::rows(model, texts.len(), longest).check()?;
     let mut session = model.open(&SessionOptions { rows: texts.len(), capacity: longest })?;
     let mut sums = vec![vec![0.0f64; shape.width]; texts.len()];
     let rows: Vec<&[TokenId]> = texts.iter().map(Vec::as_slice).collect();

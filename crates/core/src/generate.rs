@@ -13,6 +13,7 @@ use crate::decode::{
 };
 use crate::draft::{self, Assist, Draft};
 use crate::error::{Error, Result};
+use crate::memory::Need;
 use crate::model::{Model, SessionOptions, Together};
 use crate::output::{Output, PromptOutput};
 use crate::own::Own;
@@ -214,8 +215,9 @@ fn written(
         refuse_beside_drafts(&settings, custom_generate.is_some())?;
     }
 
-    // 1. Prompts: checked before anything is opened. (decode/prompts.rs)
+    // 1. Prompts, and the memory they may need: checked before anything is opened. (decode/prompts.rs, memory.rs)
     let prompts = decode::check(&prompts, &attention_mask, &settings, model)?;
+    Need::generation(model, &prompts, &settings, capacity(&prompts)).check()?;
 
     let built = custom_generate.is_none();
     let one_row = settings.beams.num_beams == 1;

@@ -14,6 +14,7 @@ pub mod generate;
 pub mod hidden;
 pub mod json;
 pub mod logits;
+mod memory;
 pub mod model;
 pub mod output;
 pub mod own;

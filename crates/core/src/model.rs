@@ -25,6 +25,12 @@ pub trait Model: Send + Sync {
     /// The largest number of tokens a row may hold, when the model has such a limit.
     fn max_positions(&self) -> Option<usize>;
 
+    /// Bytes that the caches of one row take for each token: what a request may need is bounded by it before it starts. 0
+    /// when the model has no cache, or does not say.
+    fn cache_bytes_per_token(&self) -> usize {
+        0
+    }
+
     /// Opens a session of `options.rows` empty rows. The session shares the model's weights and may outlive `self`.
     ///
     /// # Errors

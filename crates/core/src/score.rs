@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use crate::decode::feed;
 use crate::error::{Error, Result};
+use crate::memory::Need;
 use crate::model::{Keep, Model, Session, SessionOptions};
 use crate::select::{argmax, log_prob};
 use crate::token::{TokenId, check_ids};
@@ -142,6 +143,7 @@ fn score_together(model: &dyn Model, texts: &[ScoredText], chunk: usize) -> Resu
         scored.push(last.iter().chain(text.continuation.iter().take(run)).copied().collect());
     }
     let longest = texts.iter().map(|text| text.context.len() + text.continuation.len() - 1).max().unwrap_or(0);
+    Need::rows(model, rows.len(), longest).check()?;
     let mut session = model.open(&SessionOptions { rows: given.len(), capacity: longest })?;
     run(&mut *session, &given, chunk, Keep::None, &mut |_, _| ())?;
     if rows.iter().enumerate().any(|(new, old)| new != *old) || rows.len() != given.len() {

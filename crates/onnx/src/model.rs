@@ -94,6 +94,10 @@ impl Model for OnnxModel {
         self.runner.max_positions
     }
 
+    fn cache_bytes_per_token(&self) -> usize {
+        self.description.cache_bytes_per_token
+    }
+
     fn hidden(&self) -> Option<HiddenShape> {
         self.runner.hidden()
     }

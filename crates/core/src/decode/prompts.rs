@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::token::{TokenId, check_ids};
 
-/// Rows of one request: far above what any memory holds the caches of, and small enough to count.
-const MAX_ROWS: usize = 1 << 20;
+/// Rows of one request, beams included: far above what is written together in any sensible time.
+const MAX_ROWS: usize = 1 << 16;
 
 /// Room that is asked for at once when neither the settings nor the model bound a row; caches grow beyond it.
 pub(crate) const OPEN_END: usize = 32_768;
@@ -59,13 +59,14 @@ pub(crate) fn check<'a>(
         return Err(Error::invalid_config("num_return_sequences is 0; give at least 1"));
     }
     settings.beams.check(settings, model.vocab_size())?;
-    let rows = prompts.len().saturating_mul(settings.num_return_sequences);
+    let rows = prompts.len().saturating_mul(settings.num_return_sequences.max(settings.beams.num_beams));
     if rows > MAX_ROWS {
         return Err(Error::invalid_input(format!(
-            "{} prompts with num_return_sequences {} make {rows} rows, at most {MAX_ROWS} are written at once; give fewer, \
-             in several requests",
+            "{} prompts with num_return_sequences {} and num_beams {} make {rows} rows, at most {MAX_ROWS} are written at \
+             once; give fewer, in several requests",
             prompts.len(),
-            settings.num_return_sequences
+            settings.num_return_sequences,
+            settings.beams.num_beams
         )));
     }
     let positions = model.max_positions().into_iter().chain(settings.max_positions).min();
