@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use memmap2::Mmap;
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, Tensor};
@@ -12,6 +13,7 @@ use unspool_core::{Error, Result, Together};
 
 use super::contract::{CacheCall, Call, Engine, Feed, HiddenCall};
 use crate::cache::kv::{KvCache, KvData, KvSlot};
+use crate::graph::external::{self, Mapped};
 use crate::graph::{ElementType, Signature};
 
 /// A decoder graph loaded into rten.
@@ -24,6 +26,8 @@ pub struct RtenEngine {
     hidden: Vec<NodeId>,
     vocab_size: usize,
     rounds_tokens: bool,
+    /// The memory that `model` borrows its weights from: after it, since fields are dropped in their order.
+    _files: Vec<Mmap>,
 }
 
 impl RtenEngine {
@@ -38,9 +42,28 @@ impl RtenEngine {
         }
         let mut options = ModelOptions::with_all_ops();
         options.prepack_weights(false);
-        // SAFETY: the map is private to this process and weights are only read. As with every memory-mapped model, a
-        // file that is changed while it runs gives wrong numbers, not invalid memory accesses by this crate.
-        let model = unsafe { options.load_mmap(path) }.map_err(|e| refused(e.to_string()).at(path.display()))?;
+        let failed = |e: rten::LoadError| refused(e.to_string()).at(path.display());
+        let mapped = external::map(path).map_err(|error| error.at(path.display()))?;
+        let (model, files) = match mapped {
+            // rten opens files of certain names only, so they are opened here.
+            Some(Mapped { graph, files }) => {
+                for (number, file) in files.iter().enumerate() {
+                    // SAFETY: the map lives in the engine beside the model and is dropped after it (fields are dropped in
+                    // their order), nothing that the model returns borrows from it, and the address of a map does not
+                    // change when its owner moves.
+                    let bytes: &'static [u8] = unsafe { std::slice::from_raw_parts(file.as_ptr(), file.len()) };
+                    options.external_data_static(&external::plain_name(number), bytes);
+                }
+                (options.load(graph).map_err(failed)?, files)
+            }
+            None => {
+                // SAFETY: the map is private to this process and weights are only read. As with every memory-mapped model,
+                // a file that is changed while it runs gives wrong numbers, not invalid memory accesses by this crate.
+                (unsafe { options.load_mmap(path) }.map_err(failed)?, Vec::new())
+            }
+        };
+        // The options hold the maps too.
+        drop(options);
         let node = |name: &str| {
             model
                 .find_node(name)
@@ -61,6 +84,7 @@ impl RtenEngine {
             vocab_size: signature.vocab_size,
             rounds_tokens: signature.rounds_tokens,
             model,
+            _files: files,
         })
     }
 

@@ -3,9 +3,12 @@
 pub mod cache_mode;
 pub mod external;
 pub mod hidden;
+mod limits;
+mod needs;
 pub(crate) mod proto;
 pub mod read;
 pub mod signature;
+mod wire;
 
 pub use cache_mode::CacheMode;
 pub use hidden::Hidden;

@@ -1,10 +1,21 @@
-//! The parts of the ONNX protobuf that a signature is read from. Weights are skipped, not copied.
+//! The parts of the ONNX protobuf that a signature is read from. Weights are not copied.
+
+use prost::bytes::Bytes;
 
 /// `ModelProto`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Model {
     #[prost(message, optional, tag = "7")]
     pub graph: Option<Graph>,
+    #[prost(message, repeated, tag = "25")]
+    pub functions: Vec<Function>,
+}
+
+/// `FunctionProto`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Function {
+    #[prost(message, repeated, tag = "7")]
+    pub node: Vec<Node>,
 }
 
 /// `GraphProto`.
@@ -18,6 +29,17 @@ pub struct Graph {
     pub input: Vec<ValueInfo>,
     #[prost(message, repeated, tag = "12")]
     pub output: Vec<ValueInfo>,
+    #[prost(message, repeated, tag = "15")]
+    pub sparse_initializer: Vec<Sparse>,
+}
+
+/// `SparseTensorProto`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Sparse {
+    #[prost(message, optional, tag = "1")]
+    pub values: Option<Tensor>,
+    #[prost(message, optional, tag = "2")]
+    pub indices: Option<Tensor>,
 }
 
 /// `NodeProto`.
@@ -46,15 +68,33 @@ pub struct Attribute {
     pub t: Option<Tensor>,
     #[prost(message, optional, tag = "6")]
     pub g: Option<Graph>,
+    #[prost(int64, repeated, tag = "8")]
+    pub ints: Vec<i64>,
+    #[prost(message, repeated, tag = "10")]
+    pub tensors: Vec<Tensor>,
     #[prost(message, repeated, tag = "11")]
     pub graphs: Vec<Graph>,
+    #[prost(message, optional, tag = "22")]
+    pub sparse_tensor: Option<Sparse>,
+    #[prost(message, repeated, tag = "23")]
+    pub sparse_tensors: Vec<Sparse>,
 }
 
-/// `TensorProto` without its data.
+/// `TensorProto`, whose elements stay where they are.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Tensor {
     #[prost(int64, repeated, tag = "1")]
     pub dims: Vec<i64>,
+    #[prost(int32, tag = "2")]
+    pub data_type: i32,
+    /// `int32_data`, packed as in the file.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub int32_data: Bytes,
+    /// `int64_data`, packed as in the file.
+    #[prost(bytes = "bytes", tag = "7")]
+    pub int64_data: Bytes,
+    #[prost(bytes = "bytes", tag = "9")]
+    pub raw_data: Bytes,
     #[prost(string, tag = "8")]
     pub name: String,
     #[prost(message, repeated, tag = "13")]
@@ -111,7 +151,35 @@ pub struct Dimension {
     pub dim_param: Option<String>,
 }
 
+impl Model {
+    /// All nodes: those of the graph, of its functions, and of all subgraphs (branches, loop bodies).
+    pub fn walk<'a>(&'a self, visit: &mut impl FnMut(&'a Node)) {
+        self.graph.iter().for_each(|graph| graph.walk(&mut |_, node| visit(node)));
+        self.functions.iter().flat_map(|function| &function.node).for_each(|node| node.walk(visit));
+    }
+
+    /// All tensors that the file describes, wherever they stand.
+    pub fn tensors(&self) -> Vec<&Tensor> {
+        let mut found = Vec::new();
+        self.graph.iter().for_each(|graph| graph.tensors(&mut found));
+        self.walk(&mut |node| {
+            for attribute in &node.attribute {
+                found.extend(attribute.t.iter().chain(&attribute.tensors));
+                let sparse = attribute.sparse_tensor.iter().chain(&attribute.sparse_tensors);
+                found.extend(sparse.flat_map(|sparse| sparse.values.iter().chain(&sparse.indices)));
+                attribute.g.iter().chain(&attribute.graphs).for_each(|graph| graph.tensors(&mut found));
+            }
+        });
+        found
+    }
+}
+
 impl Graph {
+    fn tensors<'a>(&'a self, found: &mut Vec<&'a Tensor>) {
+        let sparse = self.sparse_initializer.iter().flat_map(|sparse| sparse.values.iter().chain(&sparse.indices));
+        found.extend(self.initializer.iter().chain(sparse));
+    }
+
     /// All nodes, with those of subgraphs (branches, loop bodies).
     pub fn walk<'a>(&'a self, visit: &mut impl FnMut(&'a Graph, &'a Node)) {
         for node in &self.node {
@@ -126,6 +194,16 @@ impl Graph {
 }
 
 impl Node {
+    /// This node and all those of its subgraphs.
+    fn walk<'a>(&'a self, visit: &mut impl FnMut(&'a Node)) {
+        visit(self);
+        for attribute in &self.attribute {
+            for graph in attribute.g.iter().chain(&attribute.graphs) {
+                graph.node.iter().for_each(|node| node.walk(visit));
+            }
+        }
+    }
+
     /// The integer attribute `name`, or `default`.
     pub fn int(&self, name: &str, default: i64) -> i64 {
         self.attribute.iter().find(|a| a.name == name).map_or(default, |a| a.i)

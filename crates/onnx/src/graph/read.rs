@@ -6,19 +6,22 @@ use std::path::Path;
 
 use memmap2::Mmap;
 use prost::Message;
+use prost::bytes::Bytes;
 use unspool_core::{Error, Result};
 
 use super::proto::{Graph, Model, ValueInfo};
 use super::signature::{ConfigFacts, ElementType, Io, Signature, assign, assign_head};
-use super::{cache_mode, external};
+use super::{cache_mode, external, limits, needs, wire};
 
-/// Reads what the graph in `path` declares and checks its external data. Weights are not read.
+/// Reads what the graph in `path` declares, and checks its external data and what it would have an engine do. Weights are
+/// not read.
 ///
 /// # Errors
 ///
-/// When the file is no ONNX graph, external data leaves the folder or its files, or an input has no role in generation.
+/// When the file is no ONNX graph, external data leaves the folder or its files, the graph loops or makes constants that no
+/// machine holds, or an input has no role in generation.
 pub fn read(path: &Path, facts: &ConfigFacts) -> Result<Signature> {
-    mapped(path, |bytes, folder| parse(bytes, folder, facts))
+    mapped(path, |bytes, folder| signature(bytes, path, folder, facts))
 }
 
 /// As [`read`], for a graph that applies the output matrix alone.
@@ -28,19 +31,19 @@ pub fn read(path: &Path, facts: &ConfigFacts) -> Result<Signature> {
 /// As [`read`].
 pub fn read_head(path: &Path, vocab_size: usize) -> Result<Signature> {
     mapped(path, |bytes, folder| {
-        let (_, inputs, outputs) = decode(bytes, folder)?;
+        let (_, inputs, outputs) = decode(bytes, path, folder)?;
         assign_head(inputs, outputs, vocab_size)
     })
 }
 
 /// What `parse` makes of the bytes of the file `path` and the folder it is in.
-fn mapped(path: &Path, parse: impl FnOnce(&[u8], &Path) -> Result<Signature>) -> Result<Signature> {
+fn mapped(path: &Path, parse: impl FnOnce(Bytes, &Path) -> Result<Signature>) -> Result<Signature> {
     let place = path.display().to_string();
     let file = File::open(path).map_err(|e| Error::io("the graph cannot be opened").at(&place).because(e))?;
     // SAFETY: the map is only read, while this function runs; a file that another process changes meanwhile can at
     // worst give a wrong or refused signature, since every byte is decoded with bounds checks.
     let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io("the graph cannot be read").at(&place).because(e))?;
-    parse(&map, path.parent().unwrap_or(Path::new("."))).map_err(|e| e.at(&place))
+    parse(Bytes::from_owner(map), path.parent().unwrap_or(Path::new("."))).map_err(|e| e.at(&place))
 }
 
 /// [`read`] for the bytes of a graph whose external data lies in `folder`.
@@ -49,24 +52,33 @@ fn mapped(path: &Path, parse: impl FnOnce(&[u8], &Path) -> Result<Signature>) ->
 ///
 /// As [`read`].
 pub fn parse(bytes: &[u8], folder: &Path, facts: &ConfigFacts) -> Result<Signature> {
-    let (graph, inputs, outputs) = decode(bytes, folder)?;
-    assign(
+    signature(Bytes::copy_from_slice(bytes), Path::new(""), folder, facts)
+}
+
+fn signature(bytes: Bytes, path: &Path, folder: &Path, facts: &ConfigFacts) -> Result<Signature> {
+    let (graph, inputs, outputs) = decode(bytes, path, folder)?;
+    let mut signature = assign(
         inputs,
         outputs,
         facts,
         |has_past, has_positions| cache_mode::choose(&graph, has_past, has_positions),
         cache_mode::Attention::of(&graph),
-    )
+    )?;
+    signature.refused_by_ort = needs::refused_by_ort(&graph, &signature.cache);
+    Ok(signature)
 }
 
-/// The graph with its inputs and outputs, after its external data was checked.
-fn decode(bytes: &[u8], folder: &Path) -> Result<(Graph, Vec<Io>, Vec<Io>)> {
+/// The graph with its inputs and outputs, after everything in it was checked.
+fn decode(bytes: Bytes, path: &Path, folder: &Path) -> Result<(Graph, Vec<Io>, Vec<Io>)> {
+    wire::check(&bytes)?;
+    let size = bytes.len() as u64;
     let model = Model::decode(bytes).map_err(|e| {
         Error::invalid_model("this is not a readable ONNX graph; download or export it again").because(e)
     })?;
+    let files = external::check(&model, path, folder)?;
+    limits::check(&model, files.values().fold(size, |sum, file| sum.saturating_add(file.size)))?;
     let graph =
         model.graph.ok_or_else(|| Error::invalid_model("the file holds no ONNX graph; download or export it again"))?;
-    external::check(&graph, folder)?;
     // Old exporters list weights among the inputs too.
     let weights: HashSet<&str> = graph.initializer.iter().map(|t| t.name.as_str()).collect();
     let inputs: Vec<Io> = graph.input.iter().filter(|v| !weights.contains(v.name.as_str())).map(io).collect();
@@ -128,7 +140,7 @@ mod tests {
 
     fn parsed(graph: Graph) -> Result<Signature> {
         let facts = ConfigFacts { head_dim: Some(16), ..ConfigFacts::default() };
-        parse(&Model { graph: Some(graph) }.encode_to_vec(), Path::new("/nowhere"), &facts)
+        parse(&Model { graph: Some(graph), ..Model::default() }.encode_to_vec(), Path::new("/nowhere"), &facts)
     }
 
     fn message(graph: Graph) -> String {
@@ -166,7 +178,7 @@ mod tests {
             let mut graph = decoder();
             graph.output.extend(names.iter().map(|name| value(name, 1, &["b", "s", width])));
             let facts = ConfigFacts { head_dim: Some(16), hidden_size: Some(8), ..ConfigFacts::default() };
-            parse(&Model { graph: Some(graph) }.encode_to_vec(), Path::new("/nowhere"), &facts)
+            parse(&Model { graph: Some(graph), ..Model::default() }.encode_to_vec(), Path::new("/nowhere"), &facts)
         };
         let found = |names: &[&str], width: &str| with(names, width).unwrap().hidden.map(|hidden| hidden.shape());
         let shape = |last, width| Some(unspool_core::HiddenShape { last, width, tied: false });
@@ -217,7 +229,8 @@ mod tests {
         let check = |offset: &str, length: &str| {
             let graph = with_external(&[("location", "w.data"), ("offset", offset), ("length", length)]);
             let facts = ConfigFacts { head_dim: Some(16), ..ConfigFacts::default() };
-            parse(&Model { graph: Some(graph) }.encode_to_vec(), folder.path(), &facts).map_err(|e| e.to_string())
+            parse(&Model { graph: Some(graph), ..Model::default() }.encode_to_vec(), folder.path(), &facts)
+                .map_err(|e| e.to_string())
         };
         assert!(check("2", "8").is_ok());
         assert!(check("3", "8").unwrap_err().contains("outside 'w.data' of 10 bytes"));

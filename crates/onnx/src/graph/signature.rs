@@ -105,6 +105,8 @@ pub struct Signature {
     pub sliding_window: usize,
     /// Whether products with quantised weights may round their activations to 8 bits.
     pub rounds_tokens: bool,
+    /// Why ONNX Runtime loads the graph and cannot run it, if that is so.
+    pub refused_by_ort: Option<String>,
 }
 
 impl Signature {
@@ -233,6 +235,7 @@ pub(super) fn assign(
         grouped_query: attention.grouped_query,
         sliding_window: attention.sliding_window,
         rounds_tokens: attention.rounds_tokens,
+        refused_by_ort: None,
         inputs,
         outputs,
     })
@@ -268,6 +271,7 @@ pub(super) fn assign_head(inputs: Vec<Io>, outputs: Vec<Io>, vocab_size: usize) 
         grouped_query: false,
         sliding_window: 0,
         rounds_tokens: false,
+        refused_by_ort: None,
     })
 }
 

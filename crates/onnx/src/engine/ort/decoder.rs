@@ -45,6 +45,10 @@ impl OrtEngine {
     /// When ONNX Runtime is not found or refuses the graph.
     pub fn load(path: &Path, signature: &Signature, threads: usize) -> Result<Self> {
         let library = library::load(threads)?;
+        if let Some(why) = &signature.refused_by_ort {
+            return Err(Error::unsupported(format!("ONNX Runtime cannot run this graph: {why}; use --engine rten"))
+                .at(path.display()));
+        }
         let beside = Beside::of(path, signature)?;
         let path = beside.token.as_deref().unwrap_or(path);
         let open = |path: &Path| open(library, path, threads);
