@@ -13,7 +13,7 @@ pub enum Failure {
     Usage(String),
     /// Something failed: exit code 1.
     Error(Error),
-    /// The user interrupted: exit code 130, as shells expect after Ctrl-C.
+    /// A signal ended it: exit code 130 after Ctrl-C, 143 after TERM, 129 after HUP, as shells expect.
     Interrupted,
     /// Something failed, and the user was told when it did: exit code 1.
     Reported,
@@ -43,7 +43,7 @@ impl Failure {
         let (message, code) = match self {
             Failure::Usage(message) => (message, 2),
             Failure::Error(error) => (error.to_string(), 1),
-            Failure::Interrupted => return ExitCode::from(130),
+            Failure::Interrupted => return ExitCode::from(crate::interrupt::exit_code()),
             Failure::Reported => return ExitCode::from(1),
             Failure::Quiet => return ExitCode::SUCCESS,
         };

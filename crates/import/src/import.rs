@@ -1,5 +1,6 @@
 //! A checkpoint becomes a model folder.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -7,11 +8,13 @@ use std::path::Path;
 use prost::Message;
 use unspool_core::{Error, Result};
 
-use crate::checkpoint::{Checkpoint, Role};
+use crate::checkpoint::{Checkpoint, Role, Tensor};
 use crate::folder::write_description;
 use crate::graph::{self, Extent, HEAD_GRAPH};
 use crate::onnx::proto::ModelProto;
 use crate::onnx::{Built, DataFile, GraphBuilder, Variants};
+use crate::progress::{OnProgress, Progress};
+use crate::staging::{Staging, parent_of};
 use crate::weights::{Form, Requantised, Source};
 
 /// Name of the graph's file; its weights lie beside it with `.data` appended.
@@ -21,10 +24,6 @@ const GRAPH: &str = "model.onnx";
 const PROMPT_GRAPH: &str = "prompt.onnx";
 /// The graph that runs single tokens on ONNX Runtime, over the same weights.
 const TOKEN_GRAPH: &str = "token.onnx";
-/// How the folder that an import is written in begins.
-const LEFTOVER: &str = ".unspool-import-";
-/// An import writes more often than this.
-const LEFTOVER_AGE: std::time::Duration = std::time::Duration::from_secs(3600);
 
 /// How weights are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -73,22 +72,8 @@ impl Weights {
     }
 }
 
-/// How far an import is.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
-    /// Tensors written.
-    pub done: usize,
-    /// Tensors of the checkpoint.
-    pub total: usize,
-    /// The tensor written last.
-    pub tensor: &'a str,
-}
-
-/// Called after each tensor; an error ends the import, and nothing is left behind.
-pub type OnProgress = Box<dyn Fn(Progress<'_>) -> Result<()> + Send + Sync>;
-
 /// Settings of an import.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
     /// How weights are written.
     pub weights: Weights,
@@ -97,16 +82,8 @@ pub struct ImportOptions {
     /// Numbers of first layers that become models of their own too, over the same weights: they draft for the whole one
     /// (`assistant_early_exit`).
     pub early_exits: Vec<usize>,
-    /// Who is told how far it is.
+    /// Progress callback.
     pub progress: Option<OnProgress>,
-}
-
-impl fmt::Debug for ImportOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut told = f.debug_struct("ImportOptions");
-        told.field("weights", &self.weights).field("hidden_states", &self.hidden_states);
-        told.field("early_exits", &self.early_exits).finish_non_exhaustive()
-    }
 }
 
 /// How one tensor was written.
@@ -173,8 +150,10 @@ impl fmt::Display for ImportReport {
 ///
 /// The folder holds `onnx/model.onnx` with `onnx/model.onnx.data` (and over the same weights `onnx/prompt.onnx`, where 4-bit
 /// products are kept, `onnx/token.onnx`, where there are 8-bit products, with hidden states `onnx/head.onnx`, and for an early
-/// exit after 6 layers `onnx/exit_6.onnx`), `config.json`, `generation_config.json`, `tokenizer.json` and `tokenizer_config.json` (from a safetensors folder: those that it has). It appears whole or not at
-/// all: everything is written beside it and moved at the end. Memory stays bounded: large tensors pass in pieces.
+/// exit after 6 layers `onnx/exit_6.onnx`), `config.json`, `generation_config.json`, `tokenizer.json` and `tokenizer_config.json`
+/// (from a safetensors folder: those that it has), and `import.json`, the list of these files with their sizes. It appears
+/// whole or not at all: everything is written beside it, handed to the disk and moved at the end; what a killed import left
+/// is removed by the next one into the same parent folder. Memory stays bounded: large tensors pass in pieces.
 ///
 /// ```no_run
 /// use unspool_import::{ImportOptions, Weights, import};
@@ -191,46 +170,15 @@ impl fmt::Display for ImportReport {
 pub fn import(checkpoint: &Path, out: &Path, options: &ImportOptions) -> Result<ImportReport> {
     refuse_occupied(out)?;
     let checkpoint = Checkpoint::open(checkpoint)?;
-    let io = |what: &'static str| move |cause| Error::io(what).at(out.display()).because(cause);
-    let parent = match out.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    fs::create_dir_all(parent).map_err(io("cannot create the folder to write into"))?;
-    remove_leftovers(parent);
-    // Dropping the guard removes what was written, except what was moved away by then.
-    let guard = tempfile::Builder::new()
-        .prefix(LEFTOVER)
-        .tempdir_in(parent)
-        .map_err(io("cannot create a temporary folder beside the folder to write"))?;
-    let work = guard.path().join("model");
-    fs::create_dir_all(work.join("onnx")).map_err(io("cannot create the folder to write"))?;
-
-    write_description(&checkpoint, &work)?;
-    let report = write_graph(&checkpoint, &work.join("onnx"), options)?;
-
-    if out.is_dir() {
-        fs::remove_dir(out).map_err(io("cannot replace the empty folder"))?;
-    }
-    fs::rename(&work, out).map_err(io("cannot move the finished folder into its place"))?;
+    let staging = Staging::begin(&parent_of(out))?;
+    let model = staging.model();
+    let graphs = model.join("onnx");
+    fs::create_dir(&graphs)
+        .map_err(|error| Error::io("cannot create the folder to write").at(out.display()).because(error))?;
+    write_description(&checkpoint, &model)?;
+    let report = write_graph(&checkpoint, &graphs, options)?;
+    staging.publish(out)?;
     Ok(report)
-}
-
-/// Removes what imports that were killed left in `parent`: folders that nothing was written to for an hour.
-fn remove_leftovers(parent: &Path) {
-    let stale = |path: &Path| {
-        let files =
-            [path.to_path_buf(), path.join("model/onnx"), path.join("model/onnx").join(format!("{GRAPH}.data"))];
-        let ages = files.iter().filter_map(|file| file.metadata().ok()?.modified().ok()?.elapsed().ok());
-        ages.min().is_some_and(|age| age > LEFTOVER_AGE)
-    };
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(LEFTOVER);
-        if ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) && stale(&entry.path()) {
-            // What cannot be removed is not in the way.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 fn refuse_occupied(out: &Path) -> Result<()> {
@@ -253,11 +201,20 @@ fn write_graph(checkpoint: &Checkpoint, folder: &Path, options: &ImportOptions) 
         Weights::Keep | Weights::F32 => checkpoint,
     };
     let hyper = checkpoint.hyper()?;
-    let total = Role::all(hyper.layers).filter(|role| checkpoint.matrix(&role.hf_name()).is_some()).count();
-    let mut done = 0;
+    let size = |tensor: Tensor<'_>| tensor.rows() as u64 * tensor.row(0).map_or(0, |row| row.len() as u64);
+    let mut sizes = HashMap::new();
+    for role in Role::all(hyper.layers) {
+        if let Some(tensor) = checkpoint.tensor(role)? {
+            sizes.insert(role.hf_name(), size(tensor));
+        }
+    }
+    let (total, total_bytes) = (sizes.len(), sizes.values().sum());
+    let (mut done, mut bytes) = (0, 0);
     let mut written = |tensor: &str| {
         done += 1;
-        options.progress.as_ref().map_or(Ok(()), |progress| progress(Progress { done, total, tensor }))
+        bytes += sizes.get(tensor).copied().unwrap_or_default();
+        let progress = Progress { done, total, bytes, total_bytes, tensor };
+        options.progress.as_ref().map_or(Ok(()), |callback| callback.call(progress))
     };
     let data = DataFile::create(folder, &format!("{GRAPH}.data"))?;
     let mut builder = GraphBuilder::new(checkpoint.architecture(), data);

@@ -5,10 +5,15 @@ mod folder;
 pub mod gguf;
 pub mod graph;
 mod import;
+pub mod lock;
+pub mod manifest;
 pub mod onnx;
+mod progress;
 pub mod quant;
 pub mod safetensors;
+pub mod staging;
 pub mod tokenizer;
 pub mod weights;
 
-pub use import::{ImportOptions, ImportReport, OnProgress, Progress, TensorReport, Weights, import};
+pub use import::{ImportOptions, ImportReport, TensorReport, Weights, import};
+pub use progress::{OnProgress, Progress};

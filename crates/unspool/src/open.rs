@@ -32,6 +32,8 @@ pub struct OpenOptions {
     /// Called while files are downloaded.
     #[cfg(feature = "hub")]
     pub on_download: Option<unspool_hub::OnDownload>,
+    /// Progress callback of an import; its error ends the import, and nothing is left behind.
+    pub on_import: Option<OnProgress>,
     /// Where imported checkpoints are kept; [`cache_folder`] by default.
     pub cache: Option<PathBuf>,
 }
@@ -123,16 +125,22 @@ pub fn model_folder(path: &Path, options: &OpenOptions, tell: &mut dyn FnMut(&st
                 weights: options.weights,
                 hidden_states: options.hidden_states,
                 early_exits: options.early_exits.clone(),
-                progress: options.interrupted.map(stopping),
+                progress: Some(progress(options)),
             };
             import_once(&checkpoint, &import, &cache, tell)
         }
     }
 }
 
-/// Ends an import with an error when it is `interrupted`.
-fn stopping(interrupted: fn() -> bool) -> OnProgress {
-    Box::new(move |_| if interrupted() { Err(Error::invalid_input("the import was stopped")) } else { Ok(()) })
+/// The progress callback of an import for `options`.
+fn progress(options: &OpenOptions) -> OnProgress {
+    let (interrupted, on_import) = (options.interrupted, options.on_import.clone());
+    OnProgress::new(move |progress| {
+        if interrupted.is_some_and(|interrupted| interrupted()) {
+            return Err(Error::callback("the import was stopped"));
+        }
+        on_import.as_ref().map_or(Ok(()), |on_import| on_import.call(progress))
+    })
 }
 
 fn look(path: &Path) -> Result<Found> {

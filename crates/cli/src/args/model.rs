@@ -107,6 +107,7 @@ impl RunArgs {
             hidden_states: self.hidden_states,
             interrupted: Some(interrupt::pressed),
             on_download: Some(progress::downloads()),
+            on_import: Some(progress::import()),
             ..OpenOptions::default()
         }
     }

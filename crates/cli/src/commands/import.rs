@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::ArgMatches;
-use unspool::{Error, ImportOptions, Progress, Weights};
+use unspool::{Error, ImportOptions, OnProgress, Progress, Weights};
 
 use super::notice;
 use crate::args::model::WeightsArg;
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
+use crate::print::progress;
 
 /// Runs the command.
 ///
@@ -29,10 +31,12 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             .into());
     }
     let _listening = interrupt::listen(Mode::SecondEnds);
-    let stop = |_: Progress<'_>| match interrupt::pressed() {
-        true => Err(Error::invalid_input("stopped")),
-        false => Ok(()),
+    let bar = progress::import();
+    let on_progress = move |progress: Progress<'_>| match interrupt::pressed() {
+        true => Err(Error::callback("the import was stopped")),
+        false => bar.call(progress),
     };
+    let started = Instant::now();
     let report = unspool::import(
         &checkpoint,
         &out,
@@ -40,13 +44,18 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             weights,
             hidden_states: matches.get_flag("hidden_states"),
             early_exits: matches.get_many::<usize>("early_exit").into_iter().flatten().copied().collect(),
-            progress: Some(Box::new(stop)),
+            progress: Some(OnProgress::new(on_progress)),
         },
     );
     if interrupt::pressed() {
         return Err(Failure::Interrupted);
     }
     let report = report?;
-    notice::say(&format!("Imported {} to {} ({report})", checkpoint.display(), out.display()));
+    notice::say(&format!(
+        "Imported {} to {} ({report}), in {:.1} s",
+        checkpoint.display(),
+        out.display(),
+        started.elapsed().as_secs_f64()
+    ));
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Progress bars on standard error; invisible when it is not a terminal.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use unspool::OnProgress;
 use unspool::hub::{Download, OnDownload};
 
 use crate::commands::notice;
@@ -32,6 +33,22 @@ pub fn downloads() -> OnDownload {
         if download.total == Some(download.done) {
             bar.finish_and_clear();
         }
+    })
+}
+
+/// A bar over the bytes of the checkpoint that is imported.
+pub fn import() -> OnProgress {
+    let bar = OnceLock::new();
+    OnProgress::new(move |progress| {
+        // Nothing is known while it waits for another import.
+        if progress.total > 0 {
+            let bar: &ProgressBar = bar.get_or_init(|| bytes(progress.total_bytes, "importing"));
+            bar.set_position(progress.bytes);
+            if progress.done == progress.total {
+                bar.finish_and_clear();
+            }
+        }
+        Ok(())
     })
 }
 

@@ -107,7 +107,7 @@ fn a_safetensors_folder_becomes_a_model_folder() {
     let folder = tempfile::tempdir().unwrap();
     let (checkpoint, out) = (safetensors_folder(folder.path()), folder.path().join("deep/out"));
     let report = import(&checkpoint, &out, &ImportOptions::default()).unwrap();
-    assert_eq!(names(&out), ["chat_template.jinja", "config.json", "onnx", "tokenizer.json"]);
+    assert_eq!(names(&out), ["chat_template.jinja", "config.json", "import.json", "onnx", "tokenizer.json"]);
     assert_eq!(names(&out.join("onnx")), ["model.onnx", "model.onnx.data"]);
     assert_eq!(names(&folder.path().join("deep")), ["out"]);
     assert_eq!(report.to_string().split(';').next(), Some("qwen2 with 14 tensors: 14 as f32"));
@@ -145,7 +145,7 @@ fn a_gguf_file_becomes_a_model_folder() {
     assert!(!rounding("prompt.onnx").is_empty() && rounding("prompt.onnx").iter().all(|&rounds| !rounds));
     assert_eq!(
         names(&out),
-        ["config.json", "generation_config.json", "onnx", "tokenizer.json", "tokenizer_config.json"]
+        ["config.json", "generation_config.json", "import.json", "onnx", "tokenizer.json", "tokenizer_config.json"]
     );
     let config = json(&out.join("config.json"));
     assert_eq!(config["architectures"], json!(["Qwen2ForCausalLM"]));
@@ -259,8 +259,9 @@ fn nothing_is_left_when_the_import_ends_early() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoint = safetensors_folder(folder.path());
     let out = folder.path().join("out");
-    let progress: OnProgress = Box::new(|progress| {
-        assert_eq!(progress.total, 14);
+    let progress = OnProgress::new(|progress| {
+        assert_eq!((progress.total, progress.total_bytes), (14, 38_784));
+        assert!(progress.bytes > 0 && progress.bytes <= progress.total_bytes);
         if progress.done < 5 { Ok(()) } else { Err(Error::callback(format!("stopped at {}", progress.tensor))) }
     });
     let options = ImportOptions { progress: Some(progress), ..ImportOptions::default() };
