@@ -57,6 +57,37 @@ pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T> {
     }
 }
 
+/// An integer, also one that is written as a float (`12.0`), as Python takes it.
+///
+/// ```
+/// # use serde_json::json;
+/// use unspool_core::json::int;
+///
+/// assert_eq!([int(&json!(12)), int(&json!(12.0)), int(&json!(12.5)), int(&json!("12"))], [Some(12), Some(12), None, None]);
+/// ```
+pub fn int(value: &Value) -> Option<i64> {
+    // Floats above this are not all integers.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let whole = |float: f64| (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64);
+    value.as_i64().or_else(|| value.as_f64().and_then(whole))
+}
+
+/// `true` or `false`, also written as `1` or `0`, as Python takes it.
+///
+/// ```
+/// # use serde_json::json;
+/// use unspool_core::json::flag;
+///
+/// assert_eq!([flag(&json!(true)), flag(&json!(0)), flag(&json!(1.0)), flag(&json!(2))], [Some(true), Some(false), Some(true), None]);
+/// ```
+pub fn flag(value: &Value) -> Option<bool> {
+    value.as_bool().or_else(|| match int(value) {
+        Some(0) => Some(false),
+        Some(1) => Some(true),
+        _ => None,
+    })
+}
+
 /// Refuses nesting above [`MAX_DEPTH`].
 fn check_depth(text: &str) -> Result<()> {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);

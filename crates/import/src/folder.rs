@@ -1,14 +1,16 @@
 //! The JSON files of a model folder: copied from a safetensors folder, or written from the metadata of a GGUF file.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use unspool_core::{Error, Result};
+use unspool_core::{Error, Result, file};
 
 use crate::checkpoint::Checkpoint;
 use crate::gguf::Gguf;
 use crate::graph::RopeScaling;
+use crate::safetensors::weight_files;
+use crate::staging::parent_of;
 use crate::tokenizer;
 
 /// Files that describe a checkpoint's text side and settings, and are taken over as they are.
@@ -24,6 +26,12 @@ const COPIED: [&str; 9] = [
     "merges.txt",
 ];
 
+/// The folder of further chat templates, one file each.
+const TEMPLATES: &str = "additional_chat_templates";
+
+/// The largest of these files that is copied, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
+
 /// Writes everything but the graph into `folder`.
 ///
 /// # Errors
@@ -31,27 +39,63 @@ const COPIED: [&str; 9] = [
 /// When a file cannot be written, or a GGUF file's vocabulary is broken or of a kind that is not supported.
 pub(crate) fn write_description(checkpoint: &Checkpoint, folder: &Path) -> Result<()> {
     match checkpoint.gguf() {
-        Some(file) => {
-            write_json(folder, "config.json", &config(checkpoint, file)?)?;
-            write_json(folder, "generation_config.json", &Value::Object(special_ids(file)))?;
-            write_json(folder, "tokenizer.json", &tokenizer::tokenizer_json(file)?)?;
-            write_json(folder, "tokenizer_config.json", &tokenizer_config(checkpoint, file)?)
+        Some(gguf) => {
+            write_json(folder, "config.json", &config(checkpoint, gguf)?)?;
+            write_json(folder, "generation_config.json", &Value::Object(special_ids(gguf)?))?;
+            write_json(folder, "tokenizer.json", &tokenizer::tokenizer_json(gguf)?)?;
+            write_json(folder, "tokenizer_config.json", &tokenizer_config(checkpoint, gguf)?)
         }
         None => copy(checkpoint, folder),
     }
 }
 
 fn copy(checkpoint: &Checkpoint, folder: &Path) -> Result<()> {
-    let path = checkpoint.path();
-    let source = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
-    for name in COPIED {
-        let from = source.join(name);
-        if from.is_file() {
-            fs::copy(&from, folder.join(name))
-                .map_err(|cause| Error::io("cannot copy the file").at(from.display()).because(cause))?;
-        }
+    let source = source_of(checkpoint.path());
+    for name in described_in(&source) {
+        let (from, to) = (source.join(&name), folder.join(&name));
+        let Some(bytes) = file::read_bytes(&from, MAX_BYTES)? else { continue };
+        file::check_start(&bytes).map_err(|error| error.at(from.display()))?;
+        let written = fs::create_dir_all(to.parent().unwrap_or(folder)).and_then(|()| fs::write(&to, bytes));
+        written.map_err(|error| Error::io("cannot copy the file").at(from.display()).because(error))?;
     }
     Ok(())
+}
+
+/// The folder with the description of a safetensors checkpoint.
+fn source_of(checkpoint: &Path) -> PathBuf {
+    if checkpoint.is_dir() { checkpoint.to_owned() } else { parent_of(checkpoint) }
+}
+
+/// The names of the files in `source` that an import takes over.
+fn described_in(source: &Path) -> Vec<String> {
+    let mut names: Vec<String> = COPIED.iter().map(|name| (*name).to_owned()).collect();
+    let mut templates: Vec<String> = fs::read_dir(source.join(TEMPLATES))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".jinja"))
+        .map(|name| format!("{TEMPLATES}/{name}"))
+        .collect();
+    templates.sort();
+    names.extend(templates);
+    names.retain(|name| source.join(name).is_file());
+    names
+}
+
+/// Every file that an import of `checkpoint` reads.
+///
+/// # Errors
+///
+/// When an index of shards cannot be read.
+pub fn files_read(checkpoint: &Path) -> Result<Vec<PathBuf>> {
+    if checkpoint.extension().is_some_and(|ending| ending == "gguf") {
+        return Ok(vec![checkpoint.to_owned()]);
+    }
+    let source = source_of(checkpoint);
+    let mut files = if checkpoint.is_dir() { weight_files(checkpoint)? } else { vec![checkpoint.to_owned()] };
+    files.extend(described_in(&source).into_iter().map(|name| source.join(name)));
+    Ok(files)
 }
 
 /// `config.json` as transformers writes it for the same model.
@@ -83,7 +127,7 @@ fn config(checkpoint: &Checkpoint, file: &Gguf) -> Result<Value> {
         "use_cache": true,
     });
     if let Value::Object(fields) = &mut config {
-        fields.extend(special_ids(file));
+        fields.extend(special_ids(file)?);
     }
     Ok(config)
 }
@@ -104,21 +148,21 @@ fn rope_scaling(scaling: &RopeScaling) -> Value {
 }
 
 /// The ids of beginning, end and padding. A separate end of turn is an end as well, as in llama.cpp.
-fn special_ids(file: &Gguf) -> Map<String, Value> {
-    let id = |key: &str| file.u32(&format!("tokenizer.ggml.{key}")).ok();
+fn special_ids(file: &Gguf) -> Result<Map<String, Value>> {
+    let found = tokenizer::special_ids(file)?;
     let mut ids = Map::new();
-    if let Some(bos) = id("bos_token_id") {
+    if let Some(bos) = found.bos {
         ids.insert("bos_token_id".to_owned(), bos.into());
     }
-    match (id("eos_token_id"), id("eot_token_id")) {
+    match (found.eos, found.eot) {
         (Some(eos), Some(eot)) if eos != eot => ids.insert("eos_token_id".to_owned(), json!([eos, eot])),
         (Some(eos), _) | (None, Some(eos)) => ids.insert("eos_token_id".to_owned(), eos.into()),
         (None, None) => None,
     };
-    if let Some(pad) = id("padding_token_id") {
+    if let Some(pad) = found.pad {
         ids.insert("pad_token_id".to_owned(), pad.into());
     }
-    ids
+    Ok(ids)
 }
 
 fn tokenizer_config(checkpoint: &Checkpoint, file: &Gguf) -> Result<Value> {

@@ -110,6 +110,8 @@ pub struct ImportReport {
     pub tensors: Vec<TensorReport>,
     /// Bytes of the file of weights.
     pub bytes: u64,
+    /// What of the checkpoint was left out, one line each.
+    pub warnings: Vec<String>,
 }
 
 impl fmt::Display for ImportReport {
@@ -254,7 +256,13 @@ fn write_graph(checkpoint: &Checkpoint, folder: &Path, options: &ImportOptions) 
             form: note.form,
         });
     }
-    Ok(ImportReport { architecture: checkpoint.architecture().to_owned(), weights: options.weights, tensors, bytes })
+    Ok(ImportReport {
+        architecture: checkpoint.architecture().to_owned(),
+        weights: options.weights,
+        tensors,
+        bytes,
+        warnings: checkpoint.warnings().to_vec(),
+    })
 }
 
 fn save(model: &ModelProto, path: &Path) -> Result<()> {

@@ -15,5 +15,6 @@ pub mod staging;
 pub mod tokenizer;
 pub mod weights;
 
+pub use folder::files_read;
 pub use import::{ImportOptions, ImportReport, TensorReport, Weights, import};
 pub use progress::{OnProgress, Progress};

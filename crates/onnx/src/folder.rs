@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use unspool_core::{Error, Result};
+use unspool_core::{Error, Result, file, json};
 
 use crate::graph::signature::ConfigFacts;
 
@@ -110,7 +110,7 @@ pub fn config_facts(root: &Path) -> Result<ConfigFacts> {
         facts.tied = text
             .into_iter()
             .chain([&config])
-            .find_map(|v| v.get("tie_word_embeddings").and_then(Value::as_bool))
+            .find_map(|v| v.get("tie_word_embeddings").and_then(json::flag))
             .unwrap_or(false);
         facts.kv_heads = number(&["num_key_value_heads"]).or(heads);
         facts.head_dim = number(&["head_dim"]).or_else(|| {
@@ -132,23 +132,14 @@ pub fn config_facts(root: &Path) -> Result<ConfigFacts> {
 }
 
 fn size(value: Option<&Value>) -> Option<usize> {
-    usize::try_from(value?.as_u64()?).ok().filter(|&n| n > 0)
+    usize::try_from(json::int(value?)?).ok().filter(|&n| n > 0)
 }
 
 fn read_json(path: &Path) -> Result<Option<Value>> {
-    let place = path.display();
-    let size = match std::fs::metadata(path) {
-        Ok(meta) => meta.len(),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Error::io("cannot be read").at(place).because(e)),
-    };
-    if size > MAX_JSON {
-        return Err(Error::invalid_model(format!("{size} bytes of JSON; at most {MAX_JSON} are read")).at(place));
-    }
-    let text =
-        std::fs::read_to_string(path).map_err(|e| Error::io("cannot be read").at(place.to_string()).because(e))?;
-    let value: Value = serde_json::from_str(&text)
-        .map_err(|e| Error::invalid_model("this is not JSON; download it again").at(path.display()).because(e))?;
+    let Some(text) = file::read_text(path, MAX_JSON)? else { return Ok(None) };
+    let value = json::parse(&text).map_err(|error| {
+        Error::invalid_model("this is not JSON; download it again").at(path.display()).because(error)
+    })?;
     if value.is_object() {
         Ok(Some(value))
     } else {

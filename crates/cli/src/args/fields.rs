@@ -118,8 +118,8 @@ pub fn value(field: &Field, texts: &[&str]) -> Result<Value, String> {
         (_, "None") => Some(Value::Null),
         _ => json::parse(text).ok(),
     };
-    match parsed {
-        Some(value) if field.kind.accepts(&value) => Ok(value),
+    match parsed.and_then(|value| field.kind.read(&value)) {
+        Some(value) => Ok(value),
         _ if matches!(field.kind, Kind::BoolOrText | Kind::TextOrInts) => Ok(Value::from(text)),
         _ => Err(wrong()),
     }

@@ -51,6 +51,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         return Err(Failure::Interrupted);
     }
     let report = report?;
+    notice::warn(&report.warnings);
     notice::say(&format!(
         "Imported {} to {} ({report}), in {:.1} s",
         checkpoint.display(),

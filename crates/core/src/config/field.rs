@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::json;
+
 /// The JSON type of a field. `null` is allowed for every field and means "not set" (in a call: "switched off").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -57,33 +59,43 @@ impl Kind {
         }
     }
 
-    /// Whether `value` has this type; `null` has every type.
-    pub fn accepts(self, value: &Value) -> bool {
-        let int = |value: &Value| value.is_i64() || value.is_u64();
-        let ints = |value: &Value| value.as_array().is_some_and(|items| items.iter().all(int));
-        let list =
-            |value: &Value, item: &dyn Fn(&Value) -> bool| value.as_array().is_some_and(|all| all.iter().all(item));
-        let pair = |value: &Value, first: &dyn Fn(&Value) -> bool| match value.as_array().map(Vec::as_slice) {
-            Some([left, right]) => first(left) && right.is_number(),
-            _ => false,
+    /// `value` as this type has it, or nothing when it is of another type. `null` has every type; an integer may be written
+    /// as a float (`12.0`), and a boolean as `0` or `1`, as Python takes them.
+    pub fn read(self, value: &Value) -> Option<Value> {
+        let int = |value: &Value| match json::int(value) {
+            Some(int) => Some(int.into()),
+            None => value.is_u64().then(|| value.clone()),
         };
-        value.is_null()
-            || match self {
-                Kind::Bool => value.is_boolean(),
-                Kind::Int => int(value),
-                Kind::Float => value.is_number(),
-                Kind::Text => value.is_string(),
-                Kind::Texts => value.is_string() || list(value, &Value::is_string),
-                Kind::Ints => ints(value),
-                Kind::IntOrInts => int(value) || ints(value),
-                Kind::IntLists => list(value, &ints),
-                Kind::BoolOrText => value.is_boolean() || value.is_string(),
-                Kind::TextOrInts => value.is_string() || ints(value),
-                Kind::IntAndFloat => pair(value, &int),
-                Kind::Biases => list(value, &|item| pair(item, &ints)),
-                Kind::Object => value.is_object(),
-                Kind::List => value.is_array(),
-            }
+        let number = |value: &Value| value.is_number().then(|| value.clone());
+        let flag = |value: &Value| json::flag(value).map(Value::Bool);
+        let text = |value: &Value| value.is_string().then(|| value.clone());
+        let list = |value: &Value, item: &dyn Fn(&Value) -> Option<Value>| {
+            value.as_array()?.iter().map(item).collect::<Option<Vec<Value>>>().map(Value::Array)
+        };
+        let ints = |value: &Value| list(value, &int);
+        let pair = |value: &Value, first: &dyn Fn(&Value) -> Option<Value>| match value.as_array()?.as_slice() {
+            [left, right] => Some(Value::Array(vec![first(left)?, number(right)?])),
+            _ => None,
+        };
+        if value.is_null() {
+            return Some(Value::Null);
+        }
+        match self {
+            Kind::Bool => flag(value),
+            Kind::Int => int(value),
+            Kind::Float => number(value),
+            Kind::Text => text(value),
+            Kind::Texts => text(value).or_else(|| list(value, &text)),
+            Kind::Ints => ints(value),
+            Kind::IntOrInts => int(value).or_else(|| ints(value)),
+            Kind::IntLists => list(value, &ints),
+            Kind::BoolOrText => flag(value).or_else(|| text(value)),
+            Kind::TextOrInts => text(value).or_else(|| ints(value)),
+            Kind::IntAndFloat => pair(value, &int),
+            Kind::Biases => list(value, &|item| pair(item, &ints)),
+            Kind::Object => value.is_object().then(|| value.clone()),
+            Kind::List => value.is_array().then(|| value.clone()),
+        }
     }
 }
 

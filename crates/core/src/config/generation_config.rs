@@ -89,9 +89,7 @@ impl GenerationConfig {
     }
 
     fn put(&mut self, field: &Field, value: Value) -> Result<()> {
-        if !field.kind.accepts(&value) {
-            return Err(refusal(field.name, &value, field.kind.expected()));
-        }
+        let value = field.kind.read(&value).ok_or_else(|| refusal(field.name, &value, field.kind.expected()))?;
         self.values.insert(field.name.to_owned(), value);
         Ok(())
     }

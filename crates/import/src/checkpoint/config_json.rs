@@ -1,12 +1,11 @@
 //! Sizes and settings from `config.json`, with the defaults of the model's transformers configuration class.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use unspool_core::{Error, Result};
+use unspool_core::{Error, Result, file, json};
 
+use super::family::unsupported;
 use super::hyper::{
     Hyper, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_VOCAB, MAX_WIDTH, bounded, even_share,
 };
@@ -50,6 +49,8 @@ const FAMILIES: [Family; 4] = [
         head_dim: Some(128),
     },
 ];
+/// Model types with an encoder whose configurations do not always say so.
+const ENCODERS: [&str; 5] = ["t5", "mt5", "bart", "mbart", "whisper"];
 /// The sliding window of Mistral, Qwen2 and Qwen3 when the file is silent.
 const DEFAULT_WINDOW: usize = 4096;
 /// The first layer with a sliding window in Qwen2 and Qwen3 when the file is silent.
@@ -64,26 +65,27 @@ pub(super) struct Config {
 impl Config {
     /// Reads the file.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let failed = |error: std::io::Error| Error::io("cannot read the file").at(path.display()).because(error);
-        let mut bytes = Vec::new();
-        File::open(path).map_err(failed)?.take(MAX_CONFIG + 1).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() as u64 > MAX_CONFIG {
-            return Err(Error::invalid_model(format!("has more than {MAX_CONFIG} bytes")).at(path.display()));
-        }
-        Self::parse(&bytes).map_err(|error| error.at(path.display()))
+        let missing = || Error::io("there is no config.json beside the weights; download it too").at(path.display());
+        let text = file::read_text(path, MAX_CONFIG)?.ok_or_else(missing)?;
+        Self::parse(&text).map_err(|error| error.at(path.display()))
     }
 
-    /// Reads the file's bytes.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self> {
-        let fields: Map<String, Value> = serde_json::from_slice(bytes)
+    /// Reads the file's text.
+    fn parse(text: &str) -> Result<Self> {
+        let fields: Map<String, Value> = json::from_str(text)
             .map_err(|error| Error::invalid_model("not a JSON object of settings").because(error))?;
         let model_type = fields
             .get("model_type")
             .and_then(Value::as_str)
             .ok_or_else(|| Error::invalid_model("has no \"model_type\" that names the architecture"))?;
         let family = FAMILIES.iter().find(|family| family.model_type == model_type).ok_or_else(|| {
-            let supported = FAMILIES.map(|family| family.model_type).join(", ");
-            Error::unsupported(format!("model type {model_type:?} is not supported, supported are {supported}"))
+            if fields.get("is_encoder_decoder").and_then(json::flag) == Some(true) || ENCODERS.contains(&model_type) {
+                return Error::unsupported(format!(
+                    "model type {model_type:?} has an encoder and a decoder; only decoders are imported (model types {})",
+                    FAMILIES.map(|family| family.model_type).join(", ")
+                ));
+            }
+            unsupported("model type", model_type, &FAMILIES.map(|family| family.model_type))
         })?;
         let config = Config { family, fields };
         config.refuse_unbuilt()?;
@@ -98,6 +100,7 @@ impl Config {
     fn refuse_unbuilt(&self) -> Result<()> {
         if let Some(class) = self.value("architectures").and_then(|classes| classes.get(0)).and_then(Value::as_str)
             && class != self.family.class
+            && class != self.family.class.replace("ForCausalLM", "Model")
         {
             return Err(Error::unsupported(format!(
                 "architecture {class:?} of model type {:?} is not supported, expected {:?}",
@@ -129,15 +132,14 @@ impl Config {
     fn flag(&self, name: &str) -> Result<bool> {
         match self.value(name) {
             None => Ok(false),
-            Some(value) => value
-                .as_bool()
+            Some(value) => json::flag(value)
                 .ok_or_else(|| Error::invalid_model(format!("{name:?} is {}, expected true or false", brief(value)))),
         }
     }
 
     fn optional_size(&self, name: &str, max: usize) -> Result<Option<usize>> {
         let Some(value) = self.value(name) else { return Ok(None) };
-        match value.as_u64() {
+        match unsigned(value) {
             Some(size) => bounded(name, size, max).map(Some),
             None => Err(Error::invalid_model(format!("{name:?} is {}, expected 1 to {max}", brief(value)))),
         }
@@ -241,7 +243,7 @@ impl Config {
                     (None, None) => max_positions,
                     (None, Some(value)) => {
                         let name = "original_max_position_embeddings";
-                        let Some(size) = value.as_u64() else {
+                        let Some(size) = unsigned(value) else {
                             return Err(Error::invalid_model(format!("{name:?} is {}, expected a size", brief(value))));
                         };
                         bounded(name, size, MAX_POSITIONS)?
@@ -275,7 +277,7 @@ impl Config {
         }
         let first = match self.value("max_window_layers") {
             None => DEFAULT_WINDOW_LAYER,
-            Some(value) => value.as_u64().and_then(|n| usize::try_from(n).ok()).ok_or_else(|| {
+            Some(value) => unsigned(value).and_then(|n| usize::try_from(n).ok()).ok_or_else(|| {
                 Error::invalid_model(format!("\"max_window_layers\" is {}, expected a count", brief(value)))
             })?,
         };
@@ -307,6 +309,11 @@ fn layer_types(kinds: &Value, layers: usize, window: usize) -> Result<Vec<Option
             ))),
         })
         .collect()
+}
+
+/// A count, also written as a float.
+fn unsigned(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| json::int(value).and_then(|int| u64::try_from(int).ok()))
 }
 
 fn number(fields: &Map<String, Value>, name: &str) -> Result<Option<f64>> {

@@ -2,6 +2,7 @@
 
 use unspool_core::{Error, Result};
 
+use super::family::unsupported;
 use super::hyper::{
     Hyper, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_VOCAB, MAX_WIDTH, bounded, even_share,
 };
@@ -11,6 +12,8 @@ use crate::quant::dequantize;
 
 /// Llama.cpp's architectures that are supported. Mistral's files call themselves `llama`.
 const ARCHITECTURES: [&str; 3] = ["llama", "qwen2", "qwen3"];
+/// Llama.cpp's architectures with an encoder.
+const ENCODERS: [&str; 2] = ["t5", "t5encoder"];
 /// Keys of an architecture that change the computation in ways not built here.
 const REFUSED: [&str; 7] = [
     "attention.scale",
@@ -34,10 +37,13 @@ pub(super) fn architecture(file: &Gguf) -> Result<&str> {
     if ARCHITECTURES.contains(&name) {
         return Ok(name);
     }
-    Err(Error::unsupported(format!(
-        "GGUF architecture {name:?} is not supported, supported are {}",
-        ARCHITECTURES.join(", ")
-    )))
+    if ENCODERS.contains(&name) {
+        return Err(Error::unsupported(format!(
+            "GGUF architecture {name:?} has an encoder and a decoder; only decoders are imported ({})",
+            ARCHITECTURES.join(", ")
+        )));
+    }
+    Err(unsupported("GGUF architecture", name, &ARCHITECTURES))
 }
 
 /// Sizes and settings, all but those that follow from the presence of tensors.

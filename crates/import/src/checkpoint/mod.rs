@@ -2,6 +2,7 @@
 //! in Hugging Face's row order.
 
 mod config_json;
+mod family;
 mod gguf_metadata;
 mod hyper;
 mod open;

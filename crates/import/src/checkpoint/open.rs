@@ -13,6 +13,7 @@ use super::tensor::Tensor;
 use crate::gguf::Gguf;
 use crate::quant::GgmlType;
 use crate::safetensors::Safetensors;
+use crate::tokenizer;
 
 /// A checkpoint of the Llama family: a GGUF file (architectures llama, qwen2, qwen3), or safetensors with a
 /// `config.json` (model types llama, mistral, qwen2, qwen3).
@@ -32,6 +33,7 @@ pub struct Checkpoint {
     weights: Weights,
     architecture: String,
     hyper: Hyper,
+    warnings: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -54,7 +56,8 @@ impl Checkpoint {
     /// # Errors
     ///
     /// When a file cannot be read or is broken, when the architecture or one of its settings is not supported (the error
-    /// names it), when a tensor is missing, of a wrong shape, or not known to the architecture.
+    /// names it), when a tensor is missing or of a wrong shape, or a GGUF has a tensor in one of its layers that its
+    /// architecture does not know.
     pub fn open(path: &Path) -> Result<Self> {
         Self::read(path).map_err(|error| error.at(path.display()))
     }
@@ -75,10 +78,14 @@ impl Checkpoint {
             let hyper = gguf_metadata::hyper(&file)?;
             (Weights::Gguf(file), architecture, hyper)
         };
-        let mut checkpoint = Checkpoint { path: path.to_owned(), weights, architecture, hyper };
+        let mut checkpoint = Checkpoint { path: path.to_owned(), weights, architecture, hyper, warnings: Vec::new() };
         checkpoint.settle_by_presence()?;
         checkpoint.hyper.check()?;
-        checkpoint.check_tensors()?;
+        checkpoint.warnings.extend(checkpoint.check_tensors()?);
+        if let Some(file) = checkpoint.gguf() {
+            let warnings = tokenizer::special_ids(file)?.warnings;
+            checkpoint.warnings.extend(warnings);
+        }
         Ok(checkpoint)
     }
 
@@ -99,6 +106,11 @@ impl Checkpoint {
     /// The path that was opened.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What was left out of the model, one line each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The GGUF file, when the checkpoint is one (its metadata holds the tokenizer).
@@ -149,11 +161,19 @@ impl Checkpoint {
         interleaved.then_some(self.hyper.head_dim)
     }
 
+    /// The name that the file has for a role; the first of the names that are possible when it has none of them.
     fn stored_name(&self, role: Role) -> String {
-        match self.weights {
-            Weights::Gguf(_) => role.gguf_name(),
-            Weights::Safetensors(_) => role.hf_name(),
-        }
+        let files = match &self.weights {
+            Weights::Gguf(_) => return role.gguf_name(),
+            Weights::Safetensors(files) => files,
+        };
+        // As Python does: checkpoints of the base model have no prefix, and either of two tied tensors stands for both.
+        let roles = [Some(role), (role == Role::EmbedTokens && self.hyper.tied_embeddings).then_some(Role::LmHead)];
+        let possible = roles.into_iter().flatten().map(Role::hf_name).flat_map(|name| {
+            let base = name.strip_prefix("model.").map(str::to_owned);
+            [Some(name), base].into_iter().flatten()
+        });
+        possible.into_iter().find(|name| files.contains(name)).unwrap_or_else(|| role.hf_name())
     }
 
     fn stored(&self, role: Role) -> Result<Option<Stored<'_>>> {
@@ -202,8 +222,9 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Every tensor of the model is there in its shape, and every tensor of the file has a place in the model.
-    fn check_tensors(&self) -> Result<()> {
+    /// Every tensor of the model is there in its shape. What else the file holds is left out, as in Python, with a warning;
+    /// but a tensor in a layer of a GGUF that its architecture does not know changes the model, and is refused.
+    fn check_tensors(&self) -> Result<Option<String>> {
         let mut known = HashSet::new();
         for role in Role::all(self.hyper.layers) {
             if self.tensor(role)?.is_some() || role == Role::LmHead {
@@ -211,12 +232,19 @@ impl Checkpoint {
             }
         }
         let ignored = |name: &str| name == ROPE_FACTORS || name.ends_with("rotary_emb.inv_freq");
-        match self.names().find(|name| !known.contains(*name) && !ignored(name)) {
-            Some(name) => Err(Error::unsupported(format!(
-                "tensor {name:?} has no place in architecture {:?} with {} layers",
-                self.architecture, self.hyper.layers
-            ))),
-            None => Ok(()),
+        let more: Vec<&str> = self.names().filter(|name| !known.contains(*name) && !ignored(name)).collect();
+        let place = format!("no place in architecture {:?} with {} layers", self.architecture, self.hyper.layers);
+        let in_layer = |name: &str| {
+            let layer = name.strip_prefix("blk.").and_then(|rest| rest.split('.').next()?.parse().ok());
+            layer.is_some_and(|layer: usize| layer < self.hyper.layers)
+        };
+        if let (Weights::Gguf(_), Some(name)) = (&self.weights, more.iter().find(|name| in_layer(name))) {
+            return Err(Error::unsupported(format!("tensor {name:?} has {place}")));
         }
+        Ok(match more.as_slice() {
+            [] => None,
+            [name] => Some(format!("tensor {name:?} has {place} and is left out")),
+            [name, ..] => Some(format!("{} tensors ({name:?}, ...) have {place} and are left out", more.len())),
+        })
     }
 }

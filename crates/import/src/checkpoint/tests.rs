@@ -221,8 +221,14 @@ fn refuses_architectures_by_name() {
         error.contains("GGUF architecture \"gemma3\" is not supported, supported are llama, qwen2, qwen3"),
         "{error}"
     );
+    assert!(error.contains("an ONNX export of the model"), "{error}");
     let error = config_error(json!({"model_type": "phi3"}));
     assert!(error.contains("model type \"phi3\" is not supported"), "{error}");
+    assert!(error.contains("an ONNX export of the model"), "{error}");
+    for encoder in [json!({"model_type": "t5"}), json!({"model_type": "marian", "is_encoder_decoder": true})] {
+        let error = config_error(encoder);
+        assert!(error.contains("has an encoder and a decoder; only decoders are imported"), "{error}");
+    }
     let error = config_error(json!({"architectures": ["LlamaForSequenceClassification"]}));
     assert!(error.contains("architecture \"LlamaForSequenceClassification\""), "{error}");
     let experts = gguf(&hyper(), "llama").u32("llama.expert_count", 8);
@@ -354,14 +360,60 @@ fn tied_embeddings_are_untied_by_a_different_output_matrix() {
 }
 
 #[test]
-fn refuses_tensors_without_a_place_but_not_old_frequencies() {
+fn tensors_without_a_place_are_left_out_with_a_warning() {
     let inverse = [("model.layers.0.self_attn.rotary_emb.inv_freq", vec![4])];
-    assert!(open_folder(&config(), &hyper(), &inverse).is_ok());
-    let more = [("model.layers.0.mlp.up_proj.bias", vec![64])];
-    let error = open_folder(&config(), &hyper(), &more).unwrap_err().to_string();
-    assert!(error.contains("\"model.layers.0.mlp.up_proj.bias\" has no place"), "{error}");
+    assert!(open_folder(&config(), &hyper(), &inverse).unwrap().warnings().is_empty());
+    let one = open_folder(&config(), &hyper(), &[("v_head.summary.weight", vec![1, 32])]).unwrap();
+    let expected =
+        "tensor \"v_head.summary.weight\" has no place in architecture \"llama\" with 2 layers and is left out";
+    assert_eq!(one.warnings(), [expected]);
+    let beyond = [("model.layers.2.mlp.up_proj.weight", vec![64, 32]), ("v_head.bias", vec![1])];
+    let several = open_folder(&config(), &hyper(), &beyond).unwrap();
+    let expected = "2 tensors (\"model.layers.2.mlp.up_proj.weight\", ...) have no place in architecture \"llama\" with 2 \
+                    layers and are left out";
+    assert_eq!(several.warnings(), [expected]);
     let more = [("model.layers.0.self_attn.q_norm.weight", vec![8])];
     assert!(open_folder(&config(), &hyper(), &more).unwrap_err().to_string().contains("query and key norms"));
+
+    let beyond = gguf(&hyper(), "llama").floats("blk.2.ffn_up.bias", &[64], &[0.5; 64]);
+    assert!(open_gguf(&beyond).unwrap().warnings()[0].contains("\"blk.2.ffn_up.bias\" has no place"));
+    let inside = gguf(&hyper(), "llama").floats("blk.1.ffn_up.bias", &[64], &[0.5; 64]);
+    let error = open_gguf(&inside).unwrap_err().to_string();
+    assert!(error.contains("\"blk.1.ffn_up.bias\" has no place"), "{error}");
+}
+
+/// A checkpoint whose tensors have other names than the whole model's.
+fn renamed(config: &Value, hyper: &Hyper, rename: impl Fn(&str) -> String) -> Checkpoint {
+    let folder = tempfile::tempdir().unwrap();
+    let roles = Role::all(hyper.layers).filter(|role| has(*role, hyper));
+    let tensors: Vec<_> = roles.map(|role| (rename(&role.hf_name()), role.shape(hyper), values(role, hyper))).collect();
+    std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+    std::fs::write(folder.path().join("model.safetensors"), floats(&tensors)).unwrap();
+    Checkpoint::open(folder.path()).unwrap()
+}
+
+#[test]
+fn names_of_the_base_model_and_of_a_tied_head_are_known() {
+    let expected = |role| values(role, &hyper());
+    let base = with(json!({"architectures": ["LlamaModel"]}));
+    let bare = renamed(&base, &hyper(), |name| name.trim_start_matches("model.").to_owned());
+    let head = renamed(&config(), &hyper(), |name| name.replace("model.embed_tokens", "lm_head"));
+    for checkpoint in [bare, head] {
+        assert!(checkpoint.warnings().is_empty(), "{:?}", checkpoint.warnings());
+        assert!(checkpoint.hyper().unwrap().tied_embeddings);
+        for role in [Role::EmbedTokens, Role::Norm, Role::Layer(1, LayerRole::DownProj)] {
+            assert_eq!(checkpoint.tensor(role).unwrap().unwrap().to_f32().unwrap(), expected(role), "{role:?}");
+        }
+    }
+}
+
+#[test]
+fn integers_may_be_floats_and_booleans_numbers() {
+    let changes = json!({"num_hidden_layers": 2.0, "max_position_embeddings": 128.0, "tie_word_embeddings": 1,
+        "mlp_bias": 0, "use_sliding_window": 0.0});
+    assert_eq!(open_folder(&with(changes), &hyper(), &[]).unwrap().hyper().unwrap(), hyper());
+    assert!(config_error(json!({"num_hidden_layers": 2.5})).contains("\"num_hidden_layers\" is 2.5"));
+    assert!(config_error(json!({"tie_word_embeddings": 2})).contains("expected true or false"));
 }
 
 #[test]

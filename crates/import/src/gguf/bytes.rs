@@ -1,11 +1,10 @@
 //! The bytes of a file: mapped, or owned.
 
-use std::fs::File;
 use std::ops::Deref;
 use std::path::Path;
 
 use memmap2::Mmap;
-use unspool_core::{Error, Result};
+use unspool_core::{Error, Result, file};
 
 /// Bytes of a file. A mapped file must not be cut or rewritten while this lives, as with every memory map.
 #[derive(Debug)]
@@ -18,13 +17,11 @@ impl Bytes {
     /// Maps a file.
     pub(crate) fn map(path: &Path) -> Result<Self> {
         let failed = |error: std::io::Error| Error::io("cannot read the file").at(path.display()).because(error);
-        let file = File::open(path).map_err(failed)?;
-        if !file.metadata().map_err(failed)?.is_file() {
-            return Err(Error::io("not a file").at(path.display()));
-        }
+        let file = file::open(path)?.ok_or_else(|| Error::io("there is no such file").at(path.display()))?;
         // SAFETY: the map is read only and private to this value. Another process that cuts the file while it is read
         // ends this one with a signal; no reader of large weights can avoid that without copying them.
         let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
+        file::check_start(&map).map_err(|error| error.at(path.display()))?;
         Ok(Bytes::Mapped(map))
     }
 }

@@ -101,6 +101,17 @@ impl Value {
         }
     }
 
+    /// The number, if it is a signed integer.
+    pub fn as_i64(&self) -> Option<i64> {
+        match *self {
+            Value::I8(n) => Some(n.into()),
+            Value::I16(n) => Some(n.into()),
+            Value::I32(n) => Some(n.into()),
+            Value::I64(n) => Some(n),
+            _ => None,
+        }
+    }
+
     /// The numbers, if it is an array of F32.
     pub fn as_f32s(&self) -> Option<&[f32]> {
         match self {

@@ -29,6 +29,14 @@ pub struct Decoder {
     pub tied: bool,
 }
 
+impl Decoder {
+    /// The width of a head in the cache and inside attention. ONNX Runtime's GroupQueryAttention with rotary positions takes
+    /// multiples of 16 alone, so each half of a head is filled up with zeros, which change no product.
+    pub fn cached_head_dim(&self) -> usize {
+        self.head_dim.next_multiple_of(16)
+    }
+}
+
 /// What is written of a decoder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent {

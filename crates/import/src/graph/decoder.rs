@@ -9,6 +9,7 @@ use unspool_core::{Error, Result};
 
 use super::contract::{Decoder, Extent};
 use super::embedding::{look_up_floats, look_up_nibbles};
+use super::heads::fill_up;
 use super::output;
 use super::projection::{Matrices, Products, Stored, WeightNote};
 use super::rope::rope_tables;
@@ -27,7 +28,7 @@ pub(super) const TOTAL: Dim = Dim::Named("total_sequence_length");
 /// Writes the decoder into `graph` and returns how each tensor was written.
 ///
 /// Inputs: `input_ids [batch_size, sequence_length] int64`, `attention_mask [batch_size, total_sequence_length] int64`,
-/// `past_key_values.N.key` and `.value [batch_size, kv_heads, past_sequence_length, head_dim] f32`, and
+/// `past_key_values.N.key` and `.value [batch_size, kv_heads, past_sequence_length, cached_head_dim] f32`, and
 /// `logits_to_keep [1] int64`: the logits of that many last positions are computed, of all for 0. Outputs:
 /// `logits [batch_size, kept, vocab] f32` and `present.N.key` and `.value`.
 ///
@@ -72,7 +73,7 @@ pub fn build(
 
 /// The shape of one part of a layer's cache.
 pub(super) fn cache(decoder: &Decoder, length: Dim) -> [Dim; 4] {
-    [BATCH, Dim::Fixed(decoder.kv_heads), length, Dim::Fixed(decoder.head_dim)]
+    [BATCH, Dim::Fixed(decoder.kv_heads), length, Dim::Fixed(decoder.cached_head_dim())]
 }
 
 /// Values that every layer reads.
@@ -141,15 +142,15 @@ impl Writer<'_, '_> {
                 decoder.max_positions
             )));
         }
-        let pairs = decoder.head_dim / 2;
+        let (own, pairs) = (decoder.head_dim / 2, decoder.cached_head_dim() / 2);
         let dims = [decoder.max_positions, pairs];
         let cos_cache = self.graph.external("cos_cache", DataType::Float, &dims)?;
         let sin_cache = self.graph.external("sin_cache", DataType::Float, &dims)?;
         for start in (0..decoder.max_positions).step_by(ROTARY_CHUNK) {
             let end = decoder.max_positions.min(start + ROTARY_CHUNK);
             let (cos, sin) = rope_tables(&decoder.rope, decoder.head_dim, start..end);
-            self.graph.write_floats(cos_cache, (start * pairs) as u64, &cos)?;
-            self.graph.write_floats(sin_cache, (start * pairs) as u64, &sin)?;
+            self.graph.write_floats(cos_cache, (start * pairs) as u64, &fill_up(cos, own, pairs, 1.0))?;
+            self.graph.write_floats(sin_cache, (start * pairs) as u64, &fill_up(sin, own, pairs, 0.0))?;
         }
         Ok(())
     }
@@ -275,12 +276,11 @@ impl Writer<'_, '_> {
             heads[1] = self.head_norm(&name("k_norm"), &tensor("k_norm.weight"), &heads[1])?;
         }
         if heads[1].is_empty() {
-            let packed = cached.checked_mul(2).and_then(|cached| query.checked_add(cached));
-            let packed = packed.ok_or_else(|| Error::invalid_model("the attention is too wide"))?;
-            heads[0] = self.apart(&name("qkv/rows"), &heads[0], packed);
+            heads[0] = self.heads_of_rows(&name("qkv"), &heads[0], decoder.heads + 2 * decoder.kv_heads)?;
         } else {
-            for ((head, (_, width)), part) in heads.iter_mut().zip(widths).zip(["q", "k", "v"]) {
-                *head = self.apart(&name(&format!("{part}/rows")), head, width);
+            let counts = [decoder.heads, decoder.kv_heads, decoder.kv_heads];
+            for ((head, count), part) in heads.iter_mut().zip(counts).zip(["q", "k", "v"]) {
+                *head = self.heads_of_rows(&name(part), head, count)?;
             }
         }
 
@@ -316,7 +316,7 @@ impl Writer<'_, '_> {
             &[&output, &present_key, &present_value],
             &attributes,
         );
-        Ok(output)
+        self.attended_heads(&name("attended"), output)
     }
 
     /// The root-mean-square norm of `residual + branch`, and that sum (when `keep_sum`).
@@ -439,7 +439,7 @@ impl Writer<'_, '_> {
         self.matrices.source.matrix(tensor).is_some()
     }
 
-    fn width(&self, heads: usize) -> Result<usize> {
+    pub(super) fn width(&self, heads: usize) -> Result<usize> {
         heads
             .checked_mul(self.decoder.head_dim)
             .ok_or_else(|| Error::invalid_model(format!("{heads} heads of {} are too many", self.decoder.head_dim)))

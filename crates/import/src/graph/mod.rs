@@ -3,6 +3,7 @@
 mod contract;
 mod decoder;
 mod embedding;
+mod heads;
 mod output;
 mod projection;
 mod rope;

@@ -45,6 +45,8 @@ fn safetensors_folder(folder: &Path) -> PathBuf {
     fs::write(path.join("tokenizer.json"), "{}").unwrap();
     fs::write(path.join("chat_template.jinja"), "{{ messages }}").unwrap();
     fs::write(path.join("private_notes.txt"), "not for the model").unwrap();
+    fs::create_dir(path.join("additional_chat_templates")).unwrap();
+    fs::write(path.join("additional_chat_templates/tool_use.jinja"), "{{ tools }}").unwrap();
     path
 }
 
@@ -73,7 +75,8 @@ fn gguf_file_of(folder: &Path, layers: u32) -> PathBuf {
         .str("tokenizer.chat_template", "{{ messages }}")
         .u32("tokenizer.ggml.bos_token_id", 1)
         .u32("tokenizer.ggml.eos_token_id", 2)
-        .u32("tokenizer.ggml.eot_token_id", 3);
+        .u32("tokenizer.ggml.eot_token_id", 3)
+        .u32("tokenizer.ggml.padding_token_id", u32::MAX);
     let more = (1..layers).flat_map(|layer| TENSORS[2..].iter().map(move |tensor| (layer, tensor)));
     for (layer, (_, name, shape)) in TENSORS.iter().map(|tensor| (0, tensor)).chain(more) {
         let name = &name.replace("blk.0", &format!("blk.{layer}"));
@@ -107,8 +110,12 @@ fn a_safetensors_folder_becomes_a_model_folder() {
     let folder = tempfile::tempdir().unwrap();
     let (checkpoint, out) = (safetensors_folder(folder.path()), folder.path().join("deep/out"));
     let report = import(&checkpoint, &out, &ImportOptions::default()).unwrap();
-    assert_eq!(names(&out), ["chat_template.jinja", "config.json", "import.json", "onnx", "tokenizer.json"]);
+    assert_eq!(
+        names(&out),
+        ["additional_chat_templates", "chat_template.jinja", "config.json", "import.json", "onnx", "tokenizer.json"]
+    );
     assert_eq!(names(&out.join("onnx")), ["model.onnx", "model.onnx.data"]);
+    assert_eq!(fs::read_to_string(out.join("additional_chat_templates/tool_use.jinja")).unwrap(), "{{ tools }}");
     assert_eq!(names(&folder.path().join("deep")), ["out"]);
     assert_eq!(report.to_string().split(';').next(), Some("qwen2 with 14 tensors: 14 as f32"));
     let model = ModelProto::decode(&fs::read(out.join("onnx/model.onnx")).unwrap()[..]).unwrap();
@@ -146,6 +153,10 @@ fn a_gguf_file_becomes_a_model_folder() {
     assert_eq!(
         names(&out),
         ["config.json", "generation_config.json", "import.json", "onnx", "tokenizer.json", "tokenizer_config.json"]
+    );
+    assert_eq!(
+        report.warnings,
+        ["tokenizer.ggml.padding_token_id is 4294967295, but there are 10 tokens; it is left out"]
     );
     let config = json(&out.join("config.json"));
     assert_eq!(config["architectures"], json!(["Qwen2ForCausalLM"]));
@@ -280,4 +291,25 @@ fn an_occupied_folder_is_refused_by_name() {
     fs::write(&file, "x").unwrap();
     assert!(import(&checkpoint, &file, &ImportOptions::default()).is_err());
     assert_eq!(fs::read(&file).unwrap(), b"x");
+}
+
+#[test]
+fn what_is_no_model_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let checkpoint = safetensors_folder(folder.path());
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12345\n";
+    for name in ["model.safetensors", "tokenizer.json", "config.json"] {
+        let whole = fs::read(checkpoint.join(name)).unwrap();
+        for (content, expected) in [(pointer, "git lfs pull"), ("<!DOCTYPE html>\n<html>", "a web page")] {
+            fs::write(checkpoint.join(name), content).unwrap();
+            let error = import(&checkpoint, &out, &ImportOptions::default()).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains(name), "{error}");
+        }
+        fs::write(checkpoint.join(name), whole).unwrap();
+    }
+    let file = folder.path().join("m.gguf");
+    fs::write(&file, pointer).unwrap();
+    assert!(import(&file, &out, &ImportOptions::default()).unwrap_err().to_string().contains("git lfs pull"));
+    import(&checkpoint, &out, &ImportOptions::default()).unwrap();
 }

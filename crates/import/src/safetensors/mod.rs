@@ -10,3 +10,4 @@ mod tests;
 
 pub use file::{SafetensorsFile, SafetensorsTensor};
 pub use shards::Safetensors;
+pub(crate) use shards::weight_files;

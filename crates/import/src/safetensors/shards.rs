@@ -1,12 +1,10 @@
 //! A folder's weights: `model.safetensors`, or the shards that `model.safetensors.index.json` lists.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::Read;
-use std::path::{Component, Path};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
-use unspool_core::{Error, Result};
+use unspool_core::{Error, Result, file, json};
 
 use super::file::{SafetensorsFile, SafetensorsTensor};
 
@@ -61,24 +59,31 @@ impl Safetensors {
     }
 
     fn open_shards(folder: &Path, weight_map: HashMap<String, String>) -> Result<Self> {
+        let names: BTreeSet<&String> = weight_map.values().collect();
+        if names.len() > MAX_SHARDS {
+            return Err(Error::invalid_model(format!("the index lists more than {MAX_SHARDS} files")));
+        }
         let mut files = Vec::new();
-        let mut opened: HashMap<&str, usize> = HashMap::new();
+        let mut number = HashMap::new();
         let mut file_of = BTreeMap::new();
-        let mut sorted: Vec<_> = weight_map.iter().collect();
-        sorted.sort();
-        for (name, shard) in sorted {
-            let index = match opened.get(shard.as_str()) {
-                Some(&index) => index,
-                None => {
-                    check_name(shard)?;
-                    if files.len() == MAX_SHARDS {
-                        return Err(Error::invalid_model(format!("the index lists more than {MAX_SHARDS} files")));
-                    }
-                    files.push(SafetensorsFile::open(folder.join(shard))?);
-                    opened.insert(shard, files.len() - 1);
-                    files.len() - 1
-                }
-            };
+        for shard in names {
+            check_name(shard)?;
+            let path = folder.join(shard);
+            if !path.exists() {
+                return Err(Error::io(format!("the index lists {shard}, which is not in the folder; download it too")));
+            }
+            let file = SafetensorsFile::open(path)?;
+            // As in Python, a tensor of a listed shard counts though the index does not name it.
+            for name in file.names() {
+                file_of.entry(name.to_owned()).or_insert(files.len());
+            }
+            number.insert(shard, files.len());
+            files.push(file);
+        }
+        let mut promised: Vec<_> = weight_map.iter().collect();
+        promised.sort();
+        for (name, shard) in promised {
+            let index = number.get(shard).copied().unwrap_or_default();
             if files.get(index).is_none_or(|file| file.info(name).is_none()) {
                 return Err(Error::invalid_model(format!(
                     "the index says that tensor {name:?} is in {shard}, it is not"
@@ -92,6 +97,11 @@ impl Safetensors {
     /// The names of all tensors, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.file_of.keys().map(String::as_str)
+    }
+
+    /// Whether there is a tensor of that name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.file_of.contains_key(name)
     }
 
     /// A tensor, or nothing when the checkpoint has none of that name.
@@ -108,13 +118,9 @@ impl Safetensors {
 }
 
 fn read_index(path: &Path) -> Result<HashMap<String, String>> {
-    let failed = |error: std::io::Error| Error::io("cannot read the file").at(path.display()).because(error);
-    let mut bytes = Vec::new();
-    File::open(path).map_err(failed)?.take(MAX_INDEX + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > MAX_INDEX {
-        return Err(Error::invalid_model(format!("the index has more than {MAX_INDEX} bytes")).at(path.display()));
-    }
-    let index: Index = serde_json::from_slice(&bytes).map_err(|error| {
+    let text =
+        file::read_text(path, MAX_INDEX)?.ok_or_else(|| Error::io("there is no such file").at(path.display()))?;
+    let index: Index = json::from_str(&text).map_err(|error| {
         Error::invalid_model("not an index with a \"weight_map\" from tensors to files")
             .at(path.display())
             .because(error)
@@ -122,14 +128,30 @@ fn read_index(path: &Path) -> Result<HashMap<String, String>> {
     Ok(index.weight_map)
 }
 
-/// Only plain names inside the folder: no path, no parent, no other kind of file.
+/// Only names inside the folder or below it: no parent, no root, no other kind of file.
 fn check_name(shard: &str) -> Result<()> {
-    let mut parts = Path::new(shard).components();
-    let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == shard);
-    if plain && !shard.contains(['/', '\\', ':']) && shard.ends_with(".safetensors") {
+    let below = !shard.is_empty()
+        && shard.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+        && Path::new(shard).components().all(|part| matches!(part, Component::Normal(_)));
+    if below && !shard.contains(['\\', ':', '\0']) && shard.ends_with(".safetensors") {
         return Ok(());
     }
     Err(Error::invalid_model(format!(
-        "the index names the file {shard:?}, expected a plain name of a .safetensors file beside it"
+        "the index names the file {shard:?}, expected the name of a .safetensors file in the same folder or below it"
     )))
+}
+
+/// The files that hold a checkpoint's weights: those that [`Safetensors::open`] reads, with the index.
+pub(crate) fn weight_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let single = folder.join(SINGLE);
+    let index = folder.join(INDEX);
+    if single.exists() || !index.exists() {
+        return Ok(vec![single]);
+    }
+    let mut files = vec![index.clone()];
+    for shard in read_index(&index)?.values().collect::<BTreeSet<_>>() {
+        check_name(shard).map_err(|error| error.at(index.display()))?;
+        files.push(folder.join(shard));
+    }
+    Ok(files)
 }

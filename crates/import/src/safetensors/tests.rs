@@ -88,8 +88,16 @@ fn reads_shards_by_their_index() {
         "a\\\\b.safetensors",
     ] {
         let error = index(&format!(r#"{{"a":"{escape}"}}"#)).unwrap_err().to_string();
-        assert!(error.contains("expected a plain name"), "{escape}: {error}");
+        assert!(error.contains("expected the name of a .safetensors file"), "{escape}: {error}");
     }
+    let unnamed = index(r#"{"a":"one.safetensors"}"#).unwrap();
+    assert_eq!(unnamed.names().collect::<Vec<_>>(), ["a"], "two.safetensors is not listed");
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    let tensors = ["c", "d"].map(|name| (name.to_owned(), vec![1], vec![3.0]));
+    std::fs::write(folder.path().join("sub/three.safetensors"), floats(&tensors)).unwrap();
+    let below = index(r#"{"a":"one.safetensors","c":"sub/three.safetensors"}"#).unwrap();
+    assert_eq!(below.names().collect::<Vec<_>>(), ["a", "c", "d"], "the index does not name d");
+    assert!(below.tensor("d").unwrap().is_some());
     assert!(index(r#"{"a":"two.safetensors"}"#).unwrap_err().to_string().contains("it is not"));
     assert!(index(r#"{"a":"none.safetensors"}"#).unwrap_err().to_string().contains("none.safetensors"));
     assert!(index("7").unwrap_err().to_string().contains("weight_map"));

@@ -8,6 +8,7 @@ mod byte_level;
 mod config;
 mod pre;
 mod sentencepiece;
+mod special;
 mod vocabulary;
 
 use serde_json::Value;
@@ -16,6 +17,7 @@ use unspool_core::Result;
 use crate::gguf::Gguf;
 
 pub use pre::SUPPORTED_PRE_TOKENIZERS;
+pub(crate) use special::special_ids;
 pub use vocabulary::GgufVocabulary;
 
 /// The `tokenizer.json` of a GGUF file's vocabulary.

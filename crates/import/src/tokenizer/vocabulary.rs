@@ -3,6 +3,7 @@
 use serde_json::Value;
 use unspool_core::{Error, Result};
 
+use super::special::special_ids;
 use super::{byte_level, config, sentencepiece};
 use crate::gguf::Gguf;
 
@@ -55,7 +56,7 @@ impl GgufVocabulary {
     pub fn from_metadata(file: &Gguf) -> Result<GgufVocabulary> {
         let key = |name: &str| format!("tokenizer.ggml.{name}");
         let has = |name: &str| file.metadata(&key(name)).is_some();
-        let optional_id = |name: &str| if has(name) { file.u32(&key(name)).map(Some) } else { Ok(None) };
+        let ids = special_ids(file)?;
         let optional_bool = |name: &str| if has(name) { file.bool(&key(name)).map(Some) } else { Ok(None) };
         let mut chat_templates = Vec::new();
         for (entry, value) in file.entries() {
@@ -70,10 +71,10 @@ impl GgufVocabulary {
             scores: if has("scores") { Some(file.f32s(&key("scores"))?.to_vec()) } else { None },
             token_types: if has("token_type") { Some(file.i32s(&key("token_type"))?.to_vec()) } else { None },
             merges: if has("merges") { Some(file.strings(&key("merges"))?.to_vec()) } else { None },
-            bos_token_id: optional_id("bos_token_id")?,
-            eos_token_id: optional_id("eos_token_id")?,
-            unk_token_id: optional_id("unknown_token_id")?,
-            pad_token_id: optional_id("padding_token_id")?,
+            bos_token_id: ids.bos,
+            eos_token_id: ids.eos,
+            unk_token_id: ids.unk,
+            pad_token_id: ids.pad,
             add_bos_token: optional_bool("add_bos_token")?,
             add_eos_token: optional_bool("add_eos_token")?,
             add_space_prefix: optional_bool("add_space_prefix")?,

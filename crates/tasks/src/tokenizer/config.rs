@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use tokenizers::AddedToken;
-use unspool_core::{Error, Result};
+use unspool_core::{Error, Result, json};
 
 use super::read_json;
 
@@ -48,9 +48,9 @@ impl TokenizerConfig {
     /// Reads the merged settings. Entries of an unexpected type are left out, as they cannot name a token.
     pub fn from_json(config: &Map<String, Value>) -> TokenizerConfig {
         let mut result = TokenizerConfig {
-            clean_up_tokenization_spaces: config.get("clean_up_tokenization_spaces") == Some(&Value::Bool(true)),
+            clean_up_tokenization_spaces: config.get("clean_up_tokenization_spaces").and_then(json::flag) == Some(true),
             // Python writes int(1e30) for "no limit".
-            model_max_length: config.get("model_max_length").and_then(Value::as_u64).map(|n| n as usize),
+            model_max_length: config.get("model_max_length").and_then(json::int).and_then(|n| usize::try_from(n).ok()),
             chat_template: config.get("chat_template").filter(|value| !value.is_null()).cloned(),
             ..TokenizerConfig::default()
         };
@@ -103,7 +103,7 @@ fn added_token(value: &Value, special: bool) -> Option<AddedToken> {
             Some(AddedToken { content: content.clone(), special, normalized: false, ..AddedToken::default() })
         }
         Value::Object(fields) => {
-            let flag = |name: &str| fields.get(name).and_then(Value::as_bool);
+            let flag = |name: &str| fields.get(name).and_then(json::flag);
             let special = special || flag("special").unwrap_or(false);
             Some(AddedToken {
                 content: fields.get("content")?.as_str().filter(|content| !content.is_empty())?.to_owned(),

@@ -13,9 +13,6 @@ use unspool_import::{ImportOptions, Progress};
 
 use super::content::{Contents, hex};
 
-/// The ends of the files that an import reads beside the weights.
-const READ: [&str; 5] = [".safetensors", ".json", ".jinja", ".model", ".txt"];
-
 /// How often a process that waits for another one's import looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -56,6 +53,9 @@ pub fn import_once(
     tell(&format!("Importing {} (once) ...", checkpoint.display()));
     let started = Instant::now();
     let report = unspool_import::import(checkpoint, &target, options)?;
+    for warning in &report.warnings {
+        tell(&format!("warning: {warning}"));
+    }
     tell(&format!("Imported {report}, in {:.1} s.", started.elapsed().as_secs_f64()));
     Ok(target)
 }
@@ -87,11 +87,16 @@ fn used(target: &Path) {
     let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Waits until no other process imports into `target`.
-fn lock(target: &Path, options: &ImportOptions, tell: &mut dyn FnMut(&str)) -> Result<FileLock> {
+/// The file that a process holds while it imports into `target`.
+pub(super) fn lock_of(target: &Path) -> PathBuf {
     let mut path = target.as_os_str().to_owned();
     path.push(".lock");
-    let path = PathBuf::from(path);
+    PathBuf::from(path)
+}
+
+/// Waits until no other process imports into `target`.
+fn lock(target: &Path, options: &ImportOptions, tell: &mut dyn FnMut(&str)) -> Result<FileLock> {
+    let path = lock_of(target);
     let failed = |error| Error::io("the cache folder cannot be written").at(path.display()).because(error);
     fs::create_dir_all(target.parent().unwrap_or(target)).map_err(failed)?;
     let mut waits = false;
@@ -113,21 +118,12 @@ fn lock(target: &Path, options: &ImportOptions, tell: &mut dyn FnMut(&str)) -> R
 fn key(checkpoint: &Path, cache: &Path) -> Result<String> {
     let mut contents = Contents::open(cache);
     let mut digest = Sha256::new();
-    if checkpoint.is_dir() {
-        let mut files: Vec<PathBuf> = fs::read_dir(checkpoint)
-            .map_err(|error| Error::io("this folder could not be read").at(checkpoint.display()).because(error))?
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| path.is_file() && READ.iter().any(|end| path.to_string_lossy().ends_with(end)))
-            .collect();
-        files.sort();
-        for file in files {
-            digest.update(file.file_name().unwrap_or_default().to_string_lossy().as_bytes());
-            digest.update([0]);
-            digest.update(contents.sha256(&file)?);
-        }
-    } else {
-        digest.update(contents.sha256(checkpoint)?);
+    for file in unspool_import::files_read(checkpoint)? {
+        // Relative to the checkpoint, so that a copy elsewhere is the same; the checkpoint itself has no name.
+        let name = file.strip_prefix(checkpoint).unwrap_or(Path::new(file.file_name().unwrap_or_default()));
+        digest.update(name.to_string_lossy().as_bytes());
+        digest.update([0]);
+        digest.update(contents.sha256(&file)?);
     }
     contents.save();
     Ok(hex(&digest.finalize()))
