@@ -39,6 +39,7 @@ fn run() -> Result<(), Failure> {
         "embed" => commands::embed::run(own),
         "inspect" => commands::inspect::run(own),
         "import" => commands::import::run(own),
+        "cache" => commands::cache::run(own),
         _ => commands::completions::run(own),
     };
     done.map_err(|failure| failure.of_command(Some(name)))

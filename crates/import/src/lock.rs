@@ -29,6 +29,14 @@ impl FileLock {
         // others see.
         Ok(is_at(&file, path).then(|| FileLock { path: path.to_owned(), _file: file }))
     }
+
+    /// Whether someone holds the lock at `path`; nobody does when there is no such file.
+    pub fn is_held(path: &Path) -> bool {
+        File::options()
+            .write(true)
+            .open(path)
+            .is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    }
 }
 
 impl Drop for FileLock {
@@ -61,10 +69,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let held = FileLock::try_take(&path).unwrap().unwrap();
-        assert!(FileLock::try_take(&path).unwrap().is_none());
+        assert!(FileLock::try_take(&path).unwrap().is_none() && FileLock::is_held(&path));
         drop(held);
         assert!(!path.exists());
+        assert!(!FileLock::is_held(&path));
         fs::write(&path, "left behind").unwrap();
+        assert!(!FileLock::is_held(&path) && path.exists());
         drop(FileLock::try_take(&path).unwrap().unwrap());
         assert!(!path.exists());
     }

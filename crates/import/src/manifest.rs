@@ -11,7 +11,7 @@ use unspool_core::{Error, Result, file, json};
 pub const MANIFEST: &str = "import.json";
 
 /// What writes folders of this kind; raised when the same checkpoint is written differently.
-const WRITER: &str = concat!(env!("CARGO_PKG_VERSION"), "-7");
+const WRITER: &str = concat!(env!("CARGO_PKG_VERSION"), "-8");
 
 /// Bytes of the largest list that is read.
 const MAX_BYTES: u64 = 1 << 20;

@@ -35,7 +35,7 @@ impl Staging {
             .map_err(|error| Error::io("cannot create the folder to write into").at(parent.display()).because(error))?;
         for left in leftovers(parent) {
             // What cannot be removed is not in the way.
-            let _ = left.remove();
+            let _ = remove_leftover(&left);
         }
         loop {
             let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).map_err(failed)?;
@@ -114,57 +114,48 @@ fn sync_folder(path: &Path) -> Result<()> {
     }
 }
 
-/// What a killed import left behind; no process writes to it any more, and none can take it while this value lives.
-#[derive(Debug)]
-pub struct Leftover {
-    lock: Option<FileLock>,
-    path: PathBuf,
-}
-
-impl Leftover {
-    /// The folder.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Removes the folder.
-    ///
-    /// # Errors
-    ///
-    /// When something in it cannot be removed.
-    pub fn remove(self) -> Result<()> {
-        let Leftover { lock, path } = self;
-        let removed = fs::remove_dir_all(&path);
-        drop(lock);
-        // Systems that do not remove files that are open leave the lock's own; it is closed now.
-        match removed.or_else(|_| fs::remove_dir_all(&path)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::io("cannot remove what an earlier import left").at(path.display()).because(error))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The folders in `parent` that imports left which were killed.
-pub fn leftovers(parent: &Path) -> Vec<Leftover> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+/// The folders in `parent` that killed imports left: no living process holds their locks.
+pub fn leftovers(parent: &Path) -> Vec<PathBuf> {
+    let is_left = |entry: &fs::DirEntry| {
         let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
         if !ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            return false;
+        }
+        let lock = entry.path().join(LOCK);
+        if lock.exists() {
+            return !FileLock::is_held(&lock);
+        }
+        entry.metadata().and_then(|metadata| metadata.modified()).is_ok_and(is_old)
+    };
+    fs::read_dir(parent).into_iter().flatten().flatten().filter(is_left).map(|entry| entry.path()).collect()
+}
+
+/// Removes a folder of [`leftovers`]; false when a process holds it by now.
+///
+/// # Errors
+///
+/// When something in it cannot be removed.
+pub fn remove_leftover(path: &Path) -> Result<bool> {
+    let failed = |error| Error::io("cannot remove what an earlier import left").at(path.display()).because(error);
+    let lock = path.join(LOCK);
+    // Held while the rest goes, so that nobody else takes the folder.
+    let held = match FileLock::try_take(&lock) {
+        Ok(Some(held)) => held,
+        Ok(None) => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(failed(error)),
+    };
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path == lock {
             continue;
         }
-        let path = entry.path();
-        let lock = path.join(LOCK);
-        if fs::symlink_metadata(&lock).is_ok_and(|metadata| metadata.is_file()) {
-            if let Ok(Some(lock)) = FileLock::try_take(&lock) {
-                found.push(Leftover { lock: Some(lock), path });
-            }
-        } else if entry.metadata().and_then(|metadata| metadata.modified()).is_ok_and(is_old) {
-            found.push(Leftover { lock: None, path });
-        }
+        let is_dir = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
+        if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }.map_err(failed)?;
     }
-    found
+    drop(held);
+    fs::remove_dir(path).map_err(failed)?;
+    Ok(true)
 }
 
 fn is_old(changed: std::time::SystemTime) -> bool {

@@ -164,7 +164,8 @@ fn look(path: &Path) -> Result<Found> {
     if !with_ending(path, "onnx").is_empty() || !with_ending(&path.join("onnx"), "onnx").is_empty() {
         return Ok(Found::Graph(path.to_path_buf()));
     }
-    if !with_ending(path, "safetensors").is_empty() {
+    // Shards may lie in a folder below; their index is here.
+    if !with_ending(path, "safetensors").is_empty() || path.join("model.safetensors.index.json").is_file() {
         return Ok(Found::Checkpoint(path.to_path_buf()));
     }
     match with_ending(path, "gguf").as_slice() {

@@ -10,7 +10,7 @@ use super::model::{ModelArgs, RunArgs, WeightsArg};
 use super::prompts::PromptArgs;
 use super::template::TemplateArgs;
 use super::texts::{TextArgs, WhichTexts};
-use super::{assistant, fields, switches, wrong};
+use super::{assistant, cache, fields, switches, wrong};
 use crate::failure::Failure;
 use crate::print::out;
 
@@ -29,7 +29,18 @@ pub fn command(page: Page) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(EXAMPLES)
-        .subcommands([demo(), generate(), chat(), score(), embed(), detect(), inspect(), import(), completions()]);
+        .subcommands([
+            demo(),
+            generate(),
+            chat(),
+            score(),
+            embed(),
+            detect(),
+            inspect(),
+            import(),
+            cache::command(),
+            completions(),
+        ]);
     help::with_pages(root, page)
 }
 
@@ -268,7 +279,7 @@ fn explain(error: &clap::Error) -> Result<(), Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => out::write(&error.render().to_string()),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Err(Failure::usage(
-            "a command is needed (demo, generate, chat, score, embed, detect, inspect, import or completions)",
+            "a command is needed (demo, generate, chat, score, embed, detect, inspect, import, cache or completions)",
         )),
         _ => Err(Failure::Usage(wrong::message(error))),
     }
@@ -283,9 +294,9 @@ mod tests {
         let command = super::command(Page::Long);
         let told: Vec<String> =
             command.get_subcommands().map(|sub| sub.get_about().unwrap_or_default().to_string()).collect();
-        assert_eq!(told.len(), 9);
+        assert_eq!(told.len(), 10);
         for (about, begins) in
-            told.iter().zip(["Fetch", "Continue", "Talk", "Score", "Make", "Look", "Tell", "Turn", "Print"])
+            told.iter().zip(["Fetch", "Continue", "Talk", "Score", "Make", "Look", "Tell", "Turn", "Show", "Print"])
         {
             assert!(about.starts_with(begins), "{about}");
         }

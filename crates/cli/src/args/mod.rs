@@ -1,6 +1,7 @@
 //! The command line: what can be said, and what it means.
 
 pub mod assistant;
+pub mod cache;
 pub mod command;
 pub mod fields;
 pub mod help;

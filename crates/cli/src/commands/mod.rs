@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod cache;
 pub mod chat;
 pub mod completions;
 pub mod demo;

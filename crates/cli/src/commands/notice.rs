@@ -52,7 +52,10 @@ pub fn finished(target: &Path) {
 /// When it cannot be opened, or the user stops it; an import that was stopped leaves nothing behind.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Pipeline, Failure> {
     let _listening = interrupt::listen(Mode::SecondEnds);
-    let opened = Pipeline::open_telling(path, options, &mut |line: &str| say(line));
+    let opened = Pipeline::open_telling(path, options, &mut |line: &str| match line.strip_prefix("warning: ") {
+        Some(warning) => warn(&[warning.to_owned()]),
+        None => say(line),
+    });
     if interrupt::pressed() {
         return Err(Failure::Interrupted);
     }

@@ -168,7 +168,7 @@ fn wrong_types_name_field_got_and_expected() {
     for (name, value, expected) in [
         ("temperature", json!("hot"), "temperature is \"hot\", expected a number"),
         ("top_k", json!(5.5), "top_k is 5.5, expected an integer"),
-        ("do_sample", json!(1), "do_sample is 1, expected true or false"),
+        ("do_sample", json!(2), "do_sample is 2, expected true or false"),
         ("eos_token_id", json!([1, "2"]), "eos_token_id is [1,\"2\"], expected an integer or a list of integers"),
         ("bad_words_ids", json!([1]), "bad_words_ids is [1], expected a list of lists of integers"),
         ("stop_strings", json!({}), "stop_strings is an object, expected a text or a list of texts"),
@@ -176,6 +176,16 @@ fn wrong_types_name_field_got_and_expected() {
         let error = GenerationConfig::new().set(name, value).unwrap_err();
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidConfig, expected));
     }
+}
+
+#[test]
+fn integers_may_be_floats_and_booleans_numbers() {
+    let config = json!({"max_length": 12.0, "eos_token_id": [257.0, 3], "do_sample": 1, "use_cache": 0.0,
+        "sequence_bias": [[[1.0, 2], -3]], "temperature": 2, "early_stopping": 1});
+    let read = GenerationConfig::from_json(&config).unwrap().to_json();
+    let expected = json!({"max_length": 12, "eos_token_id": [257, 3], "do_sample": true, "use_cache": false,
+        "sequence_bias": [[[1, 2], -3]], "temperature": 2, "early_stopping": true});
+    assert_eq!(read, expected);
 }
 
 #[test]

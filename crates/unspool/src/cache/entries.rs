@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use unspool_core::{Error, Result};
 use unspool_import::lock::FileLock;
 use unspool_import::manifest::{MANIFEST, Manifest};
-use unspool_import::staging::{Leftover, leftovers};
+use unspool_import::staging::{leftovers, remove_leftover};
 
 use super::folder::{cache_folder, hub_folder};
 use super::import::imports;
@@ -100,7 +100,7 @@ impl Caches {
             entries.push(Entry::new(name, EntryKind::Import, vec![path], last_used, fault));
         }
         for left in leftovers(&folder) {
-            entries.push(of_leftover(&left));
+            entries.push(of_leftover(left));
         }
         let mut downloads: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         if let Some(hub) = &self.hub {
@@ -177,14 +177,7 @@ impl Caches {
         for path in &entry.paths {
             let _lock = match entry.kind {
                 EntryKind::Download => None,
-                EntryKind::Leftover => {
-                    let folder = imports(&self.imports);
-                    let Some(left) = leftovers(&folder).into_iter().find(|left| left.path() == path) else {
-                        return Ok(false);
-                    };
-                    left.remove()?;
-                    continue;
-                }
+                EntryKind::Leftover => return remove_leftover(path),
                 EntryKind::Import => {
                     let lock = super::import::lock_of(path);
                     match FileLock::try_take(&lock).map_err(|error| failed(&lock, error))? {
@@ -218,9 +211,8 @@ impl Entry {
     }
 }
 
-fn of_leftover(left: &Leftover) -> Entry {
-    let path = left.path().to_owned();
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+fn of_leftover(path: PathBuf) -> Entry {
+    let name = name_of(&path);
     let last_used = newest(&path, 0);
     Entry::new(name, EntryKind::Leftover, vec![path], last_used, Some("an import that was killed left it".to_owned()))
 }
