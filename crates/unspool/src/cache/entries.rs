@@ -10,7 +10,7 @@ use unspool_import::lock::FileLock;
 use unspool_import::manifest::{MANIFEST, Manifest};
 use unspool_import::staging::{leftovers, remove_leftover};
 
-use super::folder::{cache_folder, hub_folder};
+use super::folder::cache_folder;
 use super::import::imports;
 
 /// Folders below each other that are followed; no model has more.
@@ -21,7 +21,8 @@ const MAX_DEPTH: usize = 16;
 pub struct Caches {
     /// Where imports are; [`cache_folder`].
     pub imports: PathBuf,
-    /// Where models of the Hugging Face Hub are, for Python too; nothing when this platform has no such place.
+    /// Where models of the Hugging Face Hub are, for Python too; nothing when this platform has no such place, or downloads
+    /// are left out of the build.
     pub hub: Option<PathBuf>,
 }
 
@@ -215,6 +216,16 @@ fn of_leftover(path: PathBuf) -> Entry {
     let name = name_of(&path);
     let last_used = newest(&path, 0);
     Entry::new(name, EntryKind::Leftover, vec![path], last_used, Some("an import that was killed left it".to_owned()))
+}
+
+#[cfg(feature = "hub")]
+fn hub_folder() -> Option<PathBuf> {
+    unspool_hub::Hub::from_env().ok().map(|hub| hub.cache().to_owned())
+}
+
+#[cfg(not(feature = "hub"))]
+fn hub_folder() -> Option<PathBuf> {
+    None
 }
 
 /// The folders in `folder` by name, without links; none when it is not there.

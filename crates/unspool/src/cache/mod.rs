@@ -6,5 +6,5 @@ pub mod folder;
 pub mod import;
 
 pub use entries::{Caches, Entry, EntryKind, PruneOptions};
-pub use folder::{cache_folder, hub_folder};
+pub use folder::cache_folder;
 pub use import::import_once;
