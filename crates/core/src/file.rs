@@ -111,6 +111,7 @@ pub fn read_text(path: &Path, limit: u64) -> Result<Option<String>> {
 /// assert_eq!(unspool_core::file::mistaken(b"{}"), None);
 /// ```
 pub fn mistaken(start: &[u8]) -> Option<&'static str> {
+    let start = start.get(..512).unwrap_or(start);
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     let begins = |with: &[u8]| start.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
     if begins(b"version https://git-lfs.github.com/") {
@@ -125,13 +126,6 @@ pub fn mistaken(start: &[u8]) -> Option<&'static str> {
         );
     }
     None
-}
-
-/// [`mistaken`] of the file at `path`; `None` too when it cannot be read.
-pub fn mistaken_at(path: &Path) -> Option<&'static str> {
-    let mut start = Vec::new();
-    open(path).ok()??.take(512).read_to_end(&mut start).ok()?;
-    mistaken(&start)
 }
 
 #[cfg(test)]

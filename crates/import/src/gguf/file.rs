@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use unspool_core::{Error, Result};
+use unspool_core::{Error, Result, file};
 
 use super::bytes::Bytes;
 use super::cursor::Cursor;
@@ -98,6 +98,9 @@ impl Gguf {
     }
 
     fn read(bytes: Bytes) -> Result<Self> {
+        if let Some(what) = file::mistaken(&bytes) {
+            return Err(Error::invalid_model(what));
+        }
         let mut cursor = Cursor::new(&bytes);
         let version = read_version(&mut cursor)?;
         let tensor_count = cursor.count(LEAST_TENSOR, "the count of tensors")?;

@@ -191,3 +191,13 @@ proptest! {
         let _ = Gguf::parse([b"GGUF\x03\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0".as_slice(), &tail].concat());
     }
 }
+
+#[test]
+fn names_a_pointer_and_a_page() {
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+    for (text, words) in [(pointer, "git lfs pull"), ("<!DOCTYPE html><html>", "HTML page")] {
+        let gguf = Gguf::parse(text.as_bytes()).unwrap_err().to_string();
+        let safetensors = crate::safetensors::SafetensorsFile::parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(gguf.contains(words) && safetensors.contains(words), "{gguf}; {safetensors}");
+    }
+}

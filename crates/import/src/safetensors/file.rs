@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use unspool_core::{Error, Result};
+use unspool_core::{Error, Result, file};
 
 use super::header::{self, Entry};
 use crate::gguf::Bytes;
@@ -52,6 +52,9 @@ impl SafetensorsFile {
     }
 
     fn read(bytes: Bytes) -> Result<Self> {
+        if let Some(what) = file::mistaken(&bytes) {
+            return Err(Error::invalid_model(what));
+        }
         let entries = header::read(&bytes)?;
         Ok(SafetensorsFile { bytes, path: None, entries })
     }

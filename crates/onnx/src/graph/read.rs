@@ -73,7 +73,9 @@ fn decode(bytes: Bytes, path: &Path, folder: &Path) -> Result<(Graph, Vec<Io>, V
     wire::check(&bytes)?;
     let size = bytes.len() as u64;
     let model = Model::decode(bytes).map_err(|e| {
-        Error::invalid_model("this is not a readable ONNX graph; download or export it again").because(e)
+        let what = unspool_core::file::mistaken(bytes);
+        Error::invalid_model(what.unwrap_or("this is not a readable ONNX graph; download or export it again"))
+            .because(e)
     })?;
     let files = external::check(&model, path, folder)?;
     limits::check(&model, files.values().fold(size, |sum, file| sum.saturating_add(file.size)))?;
