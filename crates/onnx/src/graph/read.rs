@@ -70,12 +70,13 @@ fn signature(bytes: Bytes, path: &Path, folder: &Path, facts: &ConfigFacts) -> R
 
 /// The graph with its inputs and outputs, after everything in it was checked.
 fn decode(bytes: Bytes, path: &Path, folder: &Path) -> Result<(Graph, Vec<Io>, Vec<Io>)> {
+    if let Some(what) = unspool_core::file::mistaken(&bytes) {
+        return Err(Error::invalid_model(what));
+    }
     wire::check(&bytes)?;
     let size = bytes.len() as u64;
     let model = Model::decode(bytes).map_err(|e| {
-        let what = unspool_core::file::mistaken(bytes);
-        Error::invalid_model(what.unwrap_or("this is not a readable ONNX graph; download or export it again"))
-            .because(e)
+        Error::invalid_model("this is not a readable ONNX graph; download or export it again").because(e)
     })?;
     let files = external::check(&model, path, folder)?;
     limits::check(&model, files.values().fold(size, |sum, file| sum.saturating_add(file.size)))?;
