@@ -63,7 +63,7 @@ const COMPANIONS: [&str; 4] = ["encoder_model", "decoder_with_past_model", "embe
 ///
 /// # Errors
 ///
-/// When there is none of them, or several and `dtype` does not say which.
+/// When there is none of them, a file of a checkpoint is missing, or there are several and `dtype` does not say which.
 pub fn choose(files: &[String], dtype: Option<&str>, kind: Kind) -> Result<Choice> {
     let mut chosen: Vec<String> =
         SMALL.iter().filter(|name| files.iter().any(|file| file == *name)).map(|name| name.to_string()).collect();
@@ -89,6 +89,11 @@ pub fn choose(files: &[String], dtype: Option<&str>, kind: Kind) -> Result<Choic
         }
         None => Vec::new(),
     };
+    // `model-00001-of-00003.safetensors` says how many there are.
+    let told = shards.iter().find_map(|shard| shard.strip_suffix(".safetensors")?.rsplit_once("-of-")?.1.parse().ok());
+    if let Some(told) = told.filter(|told: &usize| shards.len() < *told) {
+        return Err(Error::invalid_model(format!("there are {} of the checkpoint's {told} files", shards.len())));
+    }
     if !shards.is_empty() {
         chosen.extend(shards.into_iter().map(String::from));
         return Ok(Choice { files: chosen, file: None });
@@ -114,6 +119,11 @@ fn ending<'a>(files: &'a [String], end: &str) -> Vec<&'a str> {
     files.iter().map(String::as_str).filter(|file| file.ends_with(end)).collect()
 }
 
+/// Whether `file` is beside `graph` and its name goes on where the graph's ends: `model.onnx_data`, `model.onnx.data.1`.
+fn is_data_of(file: &str, graph: &str) -> bool {
+    file.strip_prefix(graph).is_some_and(|rest| !rest.is_empty() && !rest.contains('/'))
+}
+
 /// The decoder of `dtype` with the graphs and data files beside it.
 fn graphs(files: &[String], dtype: Option<&str>) -> Option<Vec<String>> {
     let suffix = match dtype {
@@ -128,14 +138,11 @@ fn graphs(files: &[String], dtype: Option<&str>) -> Option<Vec<String>> {
             continue;
         };
         let companions = COMPANIONS.iter().map(|stem| format!("{folder}{stem}{suffix}.onnx")).filter(|name| has(name));
-        let mut graphs: Vec<String> = std::iter::once(decoder).chain(companions).collect();
-        let data: Vec<String> = files
-            .iter()
-            .filter(|file| graphs.iter().any(|graph| file.len() > graph.len() && file.starts_with(graph.as_str())))
-            .cloned()
-            .collect();
-        graphs.extend(data);
-        return Some(graphs);
+        let graphs: Vec<String> = std::iter::once(decoder).chain(companions).collect();
+        let data: Vec<String> =
+            files.iter().filter(|file| graphs.iter().any(|graph| is_data_of(file, graph))).cloned().collect();
+        // A graph comes after its data: where the graph is, all of it is.
+        return Some(data.into_iter().chain(graphs).collect());
     }
     None
 }
@@ -161,9 +168,9 @@ mod tests {
             "onnx/model_q4f16.onnx",
         ]);
         let choice = choose(&files, Some("q4"), Kind::Any).unwrap();
-        assert_eq!(choice.files(), ["config.json", "onnx/model_q4.onnx", "onnx/model_q4.onnx_data"]);
+        assert_eq!(choice.files(), ["config.json", "onnx/model_q4.onnx_data", "onnx/model_q4.onnx"]);
         let choice = choose(&files, None, Kind::Any).unwrap();
-        assert_eq!(choice.files(), ["config.json", "onnx/model.onnx", "onnx/model.onnx_data"]);
+        assert_eq!(choice.files(), ["config.json", "onnx/model.onnx_data", "onnx/model.onnx"]);
     }
 
     #[test]
@@ -182,6 +189,8 @@ mod tests {
             "model.safetensors.index.json",
         ]);
         assert_eq!(choose(&files, None, Kind::Any).unwrap().files().len(), 4);
+        let error = choose(&[&files[..2], &files[3..]].concat(), None, Kind::Any).unwrap_err().to_string();
+        assert!(error.contains("1 of the checkpoint's 2 files"), "{error}");
     }
 
     #[test]

@@ -19,6 +19,9 @@ const PIECE: usize = 128 << 10;
 /// A server that sends fewer bytes a second than this, on average and after a while, is given up.
 const SLOWEST: u64 = 100;
 
+/// All of a list of files may take so many times as long as the server may be silent.
+const LISTING_PATIENCE: u32 = 3;
+
 /// The longest body of an answer that is read for its message, and of a list of files, in bytes.
 const MAX_LISTING_BYTES: u64 = 32 << 20;
 
@@ -65,9 +68,16 @@ impl<'a> Client<'a> {
     ///
     /// When the server cannot be reached, refuses, or sends more.
     pub fn text(&self, path: &str) -> Result<String> {
+        let started = Instant::now();
         let mut answer = self.get(path, None)?;
         let mut bytes = Vec::new();
         while let Some(piece) = answer.next()? {
+            if started.elapsed() > self.hub.patience * LISTING_PATIENCE {
+                return Err(Error::network(format!(
+                    "the server did not send all of its answer within {} s",
+                    (self.hub.patience * LISTING_PATIENCE).as_secs_f32()
+                )));
+            }
             bytes.extend_from_slice(&piece);
             if bytes.len() as u64 > MAX_LISTING_BYTES {
                 return Err(Error::network(format!("the answer is longer than {MAX_LISTING_BYTES} bytes")));
@@ -88,6 +98,11 @@ impl<'a> Client<'a> {
             let response = self.ask(&address, from)?;
             etag = etag.or_else(|| header(&response, "x-linked-etag")).or_else(|| header(&response, "etag"));
             match response.status().as_u16() {
+                200 | 206 if is_page(&response) => {
+                    return Err(Error::network(
+                        "the server answers with an HTML page; perhaps this network wants you to log in first",
+                    ));
+                }
                 200 | 206 => return Answer::new(response, etag, self.hub.patience),
                 301 | 302 | 303 | 307 | 308 => address = onward(&address, header(&response, "location"))?,
                 status => {
@@ -183,6 +198,11 @@ impl Pieces {
 
 fn no_answer(patience: Duration) -> Error {
     Error::network(format!("the server did not answer within {} s", patience.as_secs_f32()))
+}
+
+/// Whether an answer is a page for people.
+fn is_page(response: &Response<Body>) -> bool {
+    header(response, "content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html"))
 }
 
 fn header(response: &Response<Body>, name: &str) -> Option<String> {

@@ -36,15 +36,19 @@ pub struct Repository<'a> {
 }
 
 impl Repository<'_> {
+    /// Whether `listed` is in the cache.
+    pub fn has(&self, listed: &Listed) -> bool {
+        whole(&self.store.snapshot(self.commit).join(&listed.name), listed.size)
+    }
+
     /// Brings `listed` into the cache, unless it is there, and returns its path in the snapshot.
     ///
     /// # Errors
     ///
     /// When it cannot be fetched or written, or has another size or content than was announced.
     pub fn fetch(&self, listed: &Listed) -> Result<PathBuf> {
-        let path = self.store.snapshot(self.commit).join(&listed.name);
-        if whole(&path, listed.size) {
-            return Ok(path);
+        if self.has(listed) {
+            return Ok(self.store.snapshot(self.commit).join(&listed.name));
         }
         let fetched = match &listed.hash {
             Some(hash) => {
@@ -75,10 +79,8 @@ impl Repository<'_> {
                 Err(error) if tries < TRIES && is_passing(&error) => {
                     std::thread::sleep(Duration::from_millis(300) * tries)
                 }
-                // What was there before may have been another file.
-                Err(error) if tries < TRIES && resumed && error.kind() != unspool_core::ErrorKind::Io => {
-                    discard(&part)?
-                }
+                // What was there before was the beginning of another file, and was thrown away.
+                Err(_) if tries < TRIES && resumed && !part.exists() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -100,12 +102,13 @@ impl Repository<'_> {
         let mut answer = self.client.get(&self.address(&listed.name), Some(have).filter(|&have| have > 0))?;
         let goes_on = answer.status == 206 && answer.range.is_some_and(|(first, _)| first == have);
         if answer.status == 206 && !goes_on {
+            discard(part)?;
             return Err(Error::network("the server sends another part of the file than the one asked for"));
         }
         let mut file =
             File::options().create(true).truncate(!goes_on).append(goes_on).write(true).open(part).map_err(failed)?;
         let done = if goes_on { have } else { 0 };
-        let total = announced(listed, &answer, done)?;
+        let total = announced(listed, &answer, done).inspect_err(|_| drop(discard(part)))?;
         self.copy(&mut answer, &mut file, &listed.name, done, total).map_err(|error| match error {
             Copy::Network(error) => error,
             Copy::Io(error) => failed(error),

@@ -11,8 +11,9 @@ use crate::client::Client;
 use crate::download::Repository;
 use crate::hub::Hub;
 use crate::id::HubId;
-use crate::listing::{self, Listing};
-use crate::store::Store;
+use crate::listing::{self, Listed, Listing};
+use crate::space;
+use crate::store::{Store, place};
 
 impl Hub {
     /// Fetches what a generation with `dtype` needs and returns the folder, or the `.gguf` file, on this machine.
@@ -21,8 +22,8 @@ impl Hub {
     ///
     /// # Errors
     ///
-    /// When the Hub cannot be reached and nothing was fetched before, the repository has no usable model, or what the server
-    /// sends is not what it announced.
+    /// When the Hub cannot be reached and nothing was fetched before, the repository has no usable model, what the server
+    /// sends is not what it announced, or the disk has no room for it.
     pub fn fetch(&self, id: &HubId, dtype: Option<&str>, kind: Kind) -> Result<PathBuf> {
         if self.offline {
             return self.fetched_before(id, dtype, kind).ok_or_else(|| {
@@ -42,10 +43,12 @@ impl Hub {
         let store = Store::new(&self.cache, id);
         // The list names the commit; asking for it keeps all files of one version.
         let repository = Repository { hub: self, client: &client, store: &store, id, commit: &listing.commit };
-        for name in choice.files() {
-            if let Some(listed) = listing.files.iter().find(|file| file.name == *name) {
-                repository.fetch(listed)?;
-            }
+        let listed = |name: &String| listing.files.iter().find(|file| file.name == *name);
+        let missing: Vec<&Listed> =
+            choice.files().iter().filter_map(listed).filter(|file| !repository.has(file)).collect();
+        space::check(&self.cache, missing.iter().filter_map(|file| file.size)).map_err(|error| error.at(id))?;
+        for listed in missing {
+            repository.fetch(listed)?;
         }
         // So that the next start finds the revision without the network.
         store.note(id.revision(), &listing.commit)?;
@@ -96,14 +99,8 @@ fn link(from: &Path, to: &Path) -> std::io::Result<()> {
     if fs::metadata(to).is_ok_and(|there| fs::metadata(&from).is_ok_and(|here| here.len() == there.len())) {
         return Ok(());
     }
-    let folder = to.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let new = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(folder)?;
-    let part = new.path().join("file");
-    if fs::hard_link(&from, &part).is_err() {
-        fs::copy(&from, &part)?;
-    }
-    fs::rename(&part, to)
+    fs::create_dir_all(to.parent().unwrap_or(Path::new(".")))?;
+    place(to, |new| fs::hard_link(&from, new).or_else(|_| fs::copy(&from, new).map(drop)))
 }
 
 fn list(root: &Path, folder: &Path, files: &mut Vec<String>, depth: usize) {

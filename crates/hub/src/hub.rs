@@ -123,10 +123,12 @@ impl Hub {
         let mut hub = Hub::new(text("HF_ENDPOINT").as_deref().unwrap_or(ENDPOINT), cache.unwrap_or(home.join("hub")))?;
         hub.offline = text("HF_HUB_OFFLINE").is_some_and(|value| is_true(&value));
         let stored = set("HF_TOKEN_PATH").map_or(home.join("token"), PathBuf::from);
-        hub.token = text("HF_TOKEN")
-            .or_else(|| text("HUGGING_FACE_HUB_TOKEN"))
-            .or_else(|| stored_token(&stored))
-            .and_then(usable);
+        hub.token = match text("HF_TOKEN").or_else(|| text("HUGGING_FACE_HUB_TOKEN")) {
+            Some(token) => Some(usable(token).ok_or_else(|| {
+                Error::invalid_input("HF_TOKEN holds spaces or characters that no token of the Hub has; set it anew")
+            })?),
+            None => stored_token(&stored).and_then(usable),
+        };
         if let Some(seconds) = text("HF_HUB_ETAG_TIMEOUT") {
             let wrong =
                 || Error::invalid_input(format!("HF_HUB_ETAG_TIMEOUT is {seconds:?}, expected 1 to 3600 seconds"));

@@ -18,6 +18,7 @@ mod hub;
 mod id;
 mod listing;
 mod names;
+mod space;
 mod store;
 pub mod wheel;
 

@@ -55,8 +55,11 @@ impl Store {
         let path = self.locks.join(format!("{hash}.lock"));
         let failed = |error| Error::io("this lock could not be taken").at(path.display()).because(error);
         let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
-        file.lock().map_err(failed)?;
-        Ok(file)
+        match file.lock() {
+            // A file system without locks: two processes at once may both fetch the file.
+            Err(error) if error.kind() != ErrorKind::Unsupported => Err(failed(error)),
+            _ => Ok(file),
+        }
     }
 
     /// The commit that a revision stands for, as it was when it was last fetched.
@@ -94,18 +97,26 @@ impl Store {
         let path = self.snapshot(commit).join(name);
         create(path.parent().unwrap_or(&self.folder))?;
         let failed = |error| Error::io("this file could not be put in place").at(path.display()).because(error);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
         // From snapshots/COMMIT/a/b up to the folder of the repository.
         let up = "../".repeat(2 + name.matches('/').count());
-        let made = symlink(Path::new(&format!("{up}blobs/{hash}")), &path)
-            .or_else(|_| fs::hard_link(self.blob(hash), &path))
-            .or_else(|_| fs::copy(self.blob(hash), &path).map(|_| ()));
-        made.map_err(failed)?;
+        place(&path, |new| {
+            symlink(Path::new(&format!("{up}blobs/{hash}")), new)
+                .or_else(|_| fs::hard_link(self.blob(hash), new))
+                .or_else(|_| fs::copy(self.blob(hash), new).map(drop))
+        })
+        .map_err(failed)?;
         Ok(path)
     }
+}
+
+/// Puts the file that `make` makes at the path it is given to `path`, at once. In place of a file that is there, so that no
+/// other process sees none, and never through a link.
+pub fn place(path: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let new = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(folder)?;
+    let part = new.path().join("file");
+    make(&part)?;
+    fs::rename(&part, path)
 }
 
 /// Makes `folder` with those above it.

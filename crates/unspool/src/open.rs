@@ -70,12 +70,18 @@ pub fn locate(path: &Path, options: &OpenOptions) -> Result<PathBuf> {
         }
         Err(_) => {}
     }
-    if ENDINGS.contains(&ending(path).as_str()) {
-        return refused("there is no such file");
-    }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if parent.is_some_and(Path::is_dir) {
-        return refused("there is no such file or folder in this folder");
+    // Only a model of the Hub has revisions.
+    if options.revision.is_none() {
+        if ENDINGS.contains(&ending(path).as_str()) {
+            return refused("there is no such file");
+        }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if parent.is_some_and(Path::is_dir) {
+            return refused(
+                "there is no such file or folder in this folder; for a model of the Hub with this name, give a revision \
+                 (`main`) too",
+            );
+        }
     }
     fetched(path, options)
 }
