@@ -24,15 +24,37 @@ fn no_command_is_a_usage_error() {
 #[test]
 fn inspect_tells_the_graph_and_where_settings_come_from() {
     let model = model("llama");
-    let text = unspool(&["inspect", &model, "--engine", "rten", "--temperature", "0.5", "--do-sample"]).fine();
-    for told in ["past_key_values.0.key", "append", "temperature", "flag", "model file", "eos_token_id", "rten", "300"]
-    {
-        assert!(text.contains(told), "{told} is missing in:\n{text}");
+    let arguments = ["inspect", &model, "--engine", "rten", "--temperature", "0.5", "--do-sample"];
+    let text = unspool(&arguments).fine();
+    let shown = [
+        "parameters     112,448",
+        "size on disk   531.6 KiB",
+        "weights        112,448 as f32 (439.2 KiB)",
+        "context        256 tokens",
+        "chat template  none",
+        "eos token      2 \"</s>\"",
+        "append",
+        "0.5  (flag)",
+        "(model file)",
+        "rten",
+        "8 tensors of the cache",
+    ];
+    for shown in shown {
+        assert!(text.contains(shown), "{shown} is missing in:\n{text}");
     }
+    assert!(!text.contains("past_key_values") && !text.contains("top_k"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let all = unspool(&[&arguments[..], &["--tensors", "--settings"]].concat()).fine();
+    assert!(all.contains("past_key_values.0.key") && all.contains("present.1.value"), "{all}");
+    assert!(all.contains("top_k") && all.contains("(default)"), "{all}");
     let json = unspool(&["inspect", &model, "--engine", "rten", "--json", "--tokens", "100"]).fine();
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(value["settings"]["max_new_tokens"], serde_json::json!({"value": 256, "source": "pipeline"}));
     assert_eq!(value["memory"]["tokens"], 100);
+    let f32s = serde_json::json!([{"kind": "f32", "parameters": 112_448, "bytes": 449_792}]);
+    assert_eq!(value["weights"]["kinds"], f32s);
+    assert_eq!(value["special_tokens"][0], serde_json::json!({"name": "bos_token", "id": 1, "token": "<s>"}));
+    assert_eq!(value["chat_templates"], serde_json::json!([]));
     // 2 layers, keys and values, 2 heads of 16 numbers of 4 bytes
     assert_eq!(value["memory"]["cache_bytes"], 100 * 2 * 2 * 2 * 16 * 4);
 }

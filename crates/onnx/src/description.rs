@@ -24,6 +24,9 @@ pub struct Description {
     pub inputs: Vec<Io>,
     /// Declared outputs.
     pub outputs: Vec<Io>,
+    /// Those inputs and outputs that are keys and values of the cache.
+    #[serde(skip)]
+    pub cache_tensors: Vec<String>,
     /// How keys and values are kept.
     pub cache_mode: CacheMode,
     /// Why this cache mode.
@@ -75,6 +78,7 @@ impl Description {
             threads,
             inputs: signature.inputs.clone(),
             outputs: signature.outputs.clone(),
+            cache_tensors: signature.cache.iter().flat_map(|slot| [slot.past.clone(), slot.present.clone()]).collect(),
             cache_mode: signature.cache_mode,
             cache_reason: signature.cache_reason,
             layers: signature.layers(),

@@ -12,8 +12,10 @@ pub mod folder;
 pub mod graph;
 mod head;
 pub mod model;
+pub mod weights;
 
 pub use description::{Description, EngineSupport};
 pub use engine::EngineChoice;
 pub use graph::CacheMode;
 pub use model::{OnnxModel, OnnxOptions};
+pub use weights::{GraphWeights, WeightKind};

@@ -13,7 +13,7 @@ use unspool_core::{
     check_ids,
 };
 use unspool_onnx::folder::root_of;
-use unspool_onnx::{Description, EngineSupport, OnnxModel, OnnxOptions};
+use unspool_onnx::{Description, EngineSupport, GraphWeights, OnnxModel, OnnxOptions};
 use unspool_tasks::{ChatOptions, ChatTemplate, Message, Shown, StopHold, Tokenizer};
 
 use crate::assistant::{self, Helper, Helping};
@@ -192,6 +192,15 @@ impl Pipeline {
     /// Which engines load the graph; this takes as long as opening it. Empty for a pipeline made of parts.
     pub fn engine_support(&self) -> Vec<EngineSupport> {
         self.graph.as_ref().map(OnnxModel::engine_support).unwrap_or_default()
+    }
+
+    /// How many parameters the graph has, and how they are stored; `None` for a pipeline made of parts.
+    ///
+    /// # Errors
+    ///
+    /// When the graph's file can no longer be read.
+    pub fn weights(&self) -> Result<Option<GraphWeights>> {
+        self.graph.as_ref().map(OnnxModel::weights).transpose()
     }
 
     /// The tokenizer.

@@ -215,7 +215,19 @@ fn inspect() -> Command {
             .long("tokens")
             .value_name("N")
             .value_parser(value_parser!(u64))
-            .help("Tokens to tell the size of the cache for [default: the maximum positions]")
+            .help("Tokens whose cache is measured [default: the maximum positions]")
+            .help_heading("Output"),
+        Arg::new("tensors")
+            .long("tensors")
+            .action(ArgAction::SetTrue)
+            .conflicts_with("json")
+            .help("List the tensors of the cache too")
+            .help_heading("Output"),
+        Arg::new("settings")
+            .long("settings")
+            .action(ArgAction::SetTrue)
+            .conflicts_with("json")
+            .help("List the settings at their defaults too")
             .help_heading("Output"),
     ]);
     fields::add(ModelArgs::augment_args(command)).about("Tell what a model is and how it would run")

@@ -60,7 +60,7 @@ pub(crate) fn map(path: &Path) -> Result<Option<Mapped>> {
 }
 
 /// A file of external data.
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Where it is, links followed.
     path: PathBuf,
     /// Its bytes.
@@ -76,7 +76,7 @@ pub(super) struct Found {
 /// # Errors
 ///
 /// A location that is absolute or leaves the folder, a missing file, or a range beyond the file's end.
-pub(super) fn check(model: &Model, graph: &Path, folder: &Path) -> Result<BTreeMap<String, Found>> {
+pub(crate) fn check(model: &Model, graph: &Path, folder: &Path) -> Result<BTreeMap<String, Found>> {
     let mut found = BTreeMap::new();
     for tensor in model.tensors().into_iter().filter(|tensor| !tensor.external_data.is_empty()) {
         let place = || format!("external data of tensor '{}'", tensor.name);
