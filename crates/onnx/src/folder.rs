@@ -32,6 +32,13 @@ pub fn find_graph(folder: &Path, dtype: Option<&str>) -> Result<PathBuf> {
         .at(folder.display()));
     }
     let places = [folder.join("onnx"), folder.to_owned()];
+    if let Some(encoder) = places.iter().map(|place| place.join("encoder_model.onnx")).find(|path| path.is_file()) {
+        return Err(Error::unsupported(
+            "this is an encoder-decoder model (its encoder is this file); encoder-decoder models such as T5, BART or Whisper \
+             are not supported yet, use a decoder-only model",
+        )
+        .at(encoder.display()));
+    }
     let suffix = match dtype {
         None | Some("fp32" | "f32") => String::new(),
         Some("q8") => "_quantized".to_owned(),
@@ -174,6 +181,13 @@ mod tests {
         assert!(error.contains("'fp16'") && error.contains("model_q4.onnx"), "{error}");
         let error = find_graph(folder.path(), Some("../x")).unwrap_err().to_string();
         assert!(error.contains("dtype '../x'"), "{error}");
+    }
+
+    #[test]
+    fn encoder_decoder_models_are_named() {
+        let folder = folder_with(&[("onnx/encoder_model.onnx", ""), ("onnx/decoder_model_merged.onnx", "")]);
+        let error = find_graph(folder.path(), None).unwrap_err().to_string();
+        assert!(error.contains("encoder_model.onnx") && error.contains("not supported yet"), "{error}");
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use unspool_core::{Error, HiddenShape, Model, Result, Session, SessionOptions};
 
 use crate::cache::append::AppendRows;
+use crate::cache::fixed::FixedSession;
 use crate::cache::grow::GrowRows;
 use crate::cache::in_place::InPlaceRows;
 use crate::cache::none::NoCacheRows;
 use crate::cache::runner::Runner;
-use crate::cache::session::CachedSession;
+use crate::cache::session::{CachedSession, Rows};
 use crate::description::Description;
 use crate::engine::choose::{Chosen, EngineChoice, choose};
 use crate::exits::Exits;
@@ -77,6 +78,11 @@ impl OnnxModel {
         &self.runner
     }
 
+    #[cfg(test)]
+    pub(crate) fn runner_mut(&mut self) -> &mut Runner {
+        &mut self.runner
+    }
+
     /// What the graph declares and how it is run.
     pub fn description(&self) -> &Description {
         &self.description
@@ -114,22 +120,24 @@ impl Model for OnnxModel {
         if options.rows == 0 {
             return Err(Error::invalid_input("a session of no rows; expected at least 1"));
         }
-        let (runner, rows, capacity) = (self.runner.clone(), options.rows, options.capacity);
-        let mode = runner.signature.cache_mode;
-        Ok(match mode {
-            CacheMode::InPlace => {
-                let kept = InPlaceRows::new(&runner, rows, capacity);
-                Box::new(CachedSession::new(runner, rows, kept))
-            }
-            CacheMode::Append => {
-                let kept = AppendRows::new(&runner, rows, capacity);
-                Box::new(CachedSession::new(runner, rows, kept))
-            }
-            CacheMode::Grow => {
-                let kept = GrowRows::new(&runner, rows, capacity);
-                Box::new(CachedSession::new(runner, rows, kept))
-            }
-            CacheMode::None => Box::new(CachedSession::new(runner, rows, NoCacheRows::new(rows))),
+        let (runner, rows, capacity) = (&self.runner, options.rows, options.capacity);
+        let places = runner.signature.fixed_batch.unwrap_or(rows);
+        Ok(match runner.signature.cache_mode {
+            CacheMode::InPlace => opened(runner, rows, InPlaceRows::new(runner, places, capacity)),
+            CacheMode::Append => opened(runner, rows, AppendRows::new(runner, places, capacity)),
+            CacheMode::Grow => opened(runner, rows, GrowRows::new(runner, places, capacity)),
+            CacheMode::None => opened(runner, rows, NoCacheRows::new(places)),
         })
+    }
+}
+
+/// A session of `rows` empty rows. `kept` has as many, or the number that the graph fixes.
+fn opened<R: Rows + Clone + 'static>(runner: &Runner, rows: usize, kept: R) -> Box<dyn Session> {
+    match runner.signature.fixed_batch {
+        Some(places) => {
+            let empty = CachedSession::new(runner.clone(), places, kept);
+            Box::new(FixedSession::new(empty, rows, places, runner.signature.vocab_size))
+        }
+        None => Box::new(CachedSession::new(runner.clone(), rows, kept)),
     }
 }

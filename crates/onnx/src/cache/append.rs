@@ -11,6 +11,7 @@ use super::session::{Ground, Rows};
 use crate::engine::contract::CacheCall;
 
 /// Rows of different lengths over caches with holes.
+#[derive(Clone)]
 pub struct AppendRows {
     kv: KvCache,
     /// Per row and column: whether the row owns the column.

@@ -10,12 +10,14 @@ use super::session::{Ground, Rows};
 use crate::engine::contract::CacheCall;
 
 /// Rows in groups of one length.
+#[derive(Clone)]
 pub struct GrowRows {
     groups: Vec<Group>,
     capacity: usize,
 }
 
 /// Rows of one length with their caches; `rows` are ascending session rows, in the order of the caches.
+#[derive(Clone)]
 struct Group {
     rows: Vec<usize>,
     kv: KvCache,

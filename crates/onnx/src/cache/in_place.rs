@@ -8,6 +8,7 @@ use super::session::{Ground, Rows};
 use crate::engine::contract::CacheCall;
 
 /// Rows of different lengths over in-place caches.
+#[derive(Clone)]
 pub struct InPlaceRows {
     kv: KvCache,
     capacity: usize,

@@ -6,6 +6,7 @@ use super::runner::{Batch, Runner};
 use super::session::{Ground, Rows};
 
 /// Rows that are run from their first token in every step.
+#[derive(Clone)]
 pub struct NoCacheRows {
     rows: Vec<Vec<TokenId>>,
 }

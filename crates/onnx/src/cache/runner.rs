@@ -186,7 +186,7 @@ pub struct Scratch<'a> {
 }
 
 /// Gathers the scores and hidden states that a step was asked for, in row order, from one or several runs.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Collector {
     out: Vec<f32>,
     scratch: Vec<f32>,

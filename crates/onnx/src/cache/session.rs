@@ -5,6 +5,7 @@ use unspool_core::{HiddenAsk, HiddenShape, HiddenStates, Logits, Result, RowInpu
 use super::runner::{Collector, Runner, check_crop, check_reorder};
 
 /// What every cache mode stands on.
+#[derive(Clone)]
 pub struct Ground {
     /// The graph.
     pub runner: Runner,
@@ -61,6 +62,7 @@ pub trait Rows: Send {
 }
 
 /// A session over rows in any cache mode.
+#[derive(Clone)]
 pub struct CachedSession<R> {
     ground: Ground,
     rows: R,
@@ -70,6 +72,15 @@ impl<R: Rows> CachedSession<R> {
     /// `count` empty rows of `runner`'s graph, kept as `rows`.
     pub fn new(runner: Runner, count: usize, rows: R) -> Self {
         CachedSession { ground: Ground { runner, collector: Collector::default(), lens: vec![0; count] }, rows }
+    }
+
+    /// Refuses inputs that no row can take; those of a part of the rows count as rows 0 and so on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::step`].
+    pub fn check(&self, inputs: &[RowInput<'_>]) -> Result<()> {
+        self.ground.runner.check(inputs, &self.ground.lens[..inputs.len()])
     }
 
     fn advance(&mut self, inputs: &[RowInput<'_>], ask: Option<(&HiddenAsk<'_>, HiddenShape)>) -> Result<usize> {

@@ -197,6 +197,35 @@ mod tests {
     }
 
     #[test]
+    fn graphs_of_other_kinds_are_named() {
+        let with = |name: &str| {
+            let mut graph = decoder();
+            graph.input.push(value(name, 1, &["b", "s", "w"]));
+            message(graph)
+        };
+        assert!(with("encoder_hidden_states").contains("encoder-decoder models such as T5"));
+        assert!(with("past_key_values.0.encoder.key").contains("encoder-decoder models such as T5"));
+        assert!(with("inputs_embeds").contains("reads embeddings"));
+    }
+
+    #[test]
+    fn fixed_axes_of_the_ids() {
+        let with = |dims: &[&str]| {
+            let mut graph = decoder();
+            let place = graph.input.iter().position(|input| input.name == "input_ids").unwrap();
+            graph.input[place] = value("input_ids", 7, dims);
+            let facts = ConfigFacts { head_dim: Some(16), ..ConfigFacts::default() };
+            parse(&Model { graph: Some(graph), ..Model::default() }.encode_to_vec(), Path::new("."), &facts)
+        };
+        assert_eq!(with(&["b", "s"]).unwrap().fixed_batch, None);
+        assert_eq!(with(&["4", "s"]).unwrap().fixed_batch, Some(4));
+        let error = with(&["1", "1"]).unwrap_err().to_string();
+        assert!(error.contains("axis 1") && error.contains("fixed at 1"), "{error}");
+        let error = with(&["100000", "s"]).unwrap_err().to_string();
+        assert!(error.contains("axis 0") && error.contains("fixed at 100000"), "{error}");
+    }
+
+    #[test]
     fn hostile_sizes_are_refused() {
         let mut graph = decoder();
         graph.input[1] = value("past_key_values.0.value", 1, &["b", "99999999999", "p", "d"]);

@@ -79,6 +79,8 @@ pub struct Signature {
     pub inputs: Vec<Io>,
     /// All declared outputs, in the graph's order.
     pub outputs: Vec<Io>,
+    /// How many rows every run has, where the graph fixes its batch axis.
+    pub fixed_batch: Option<usize>,
     /// Whether `attention_mask` is an input.
     pub attention_mask: bool,
     /// Whether `position_ids` is an input.
@@ -189,6 +191,9 @@ pub(super) fn assign(
             name => match parse_past(name) {
                 Some(part) => cache.push((part.layer, part.value, slot(input, &outputs, facts)?)),
                 None => {
+                    if let Some(error) = other_architecture(name) {
+                        return Err(error);
+                    }
                     return Err(Error::unsupported(format!(
                         "graph input '{name}' ({:?} {:?}) is not one of a decoder-only text model (input_ids, \
                          attention_mask, position_ids, use_cache_branch, logits_to_keep, past_key_values.N.key/value)",
@@ -203,6 +208,7 @@ pub(super) fn assign(
             "the graph has no input 'input_ids'; only decoder-only text graphs are supported yet",
         ));
     }
+    let fixed_batch = fixed_axes(&inputs, attention.grouped_query)?;
     cache.sort_by_key(|&(layer, value, _)| (layer, value));
     let logits = outputs.iter().find(|o| o.name == "logits").ok_or_else(|| {
         let names: Vec<_> = outputs.iter().take(6).map(|o| o.name.as_str()).collect();
@@ -223,6 +229,7 @@ pub(super) fn assign(
     let (cache_mode, cache_reason) = choose_mode(!cache.is_empty(), position_ids);
     Ok(Signature {
         hidden,
+        fixed_batch,
         attention_mask,
         position_ids,
         use_cache_branch,
@@ -239,6 +246,48 @@ pub(super) fn assign(
         inputs,
         outputs,
     })
+}
+
+/// The refusal of a graph that is known to be of another kind, by the name of an input.
+fn other_architecture(input: &str) -> Option<Error> {
+    if input.starts_with("encoder_") || input.contains(".encoder.") {
+        return Some(Error::unsupported(format!(
+            "this is the decoder of an encoder-decoder model (input '{input}'); encoder-decoder models such as T5, BART or \
+             Whisper are not supported yet, use a decoder-only model"
+        )));
+    }
+    (input == "inputs_embeds").then(|| {
+        Error::unsupported(
+            "this graph reads embeddings (input 'inputs_embeds'), not ids, as those of models with images or sound do; such \
+             models are not supported yet, use a decoder-only text model with an input 'input_ids'",
+        )
+    })
+}
+
+/// The most rows that a graph may want in every run.
+const MAX_FIXED_BATCH: usize = 256;
+
+/// The batch of `input_ids` where the graph fixes it.
+///
+/// # Errors
+///
+/// When it fixes the number of tokens, or a batch that cannot be filled up.
+fn fixed_axes(inputs: &[Io], grouped_query: bool) -> Result<Option<usize>> {
+    let Some(ids) = inputs.iter().find(|input| input.name == "input_ids") else { return Ok(None) };
+    if let Some(tokens) = ids.fixed(1) {
+        return Err(Error::unsupported(format!(
+            "axis 1 (the tokens) of input 'input_ids' is fixed at {tokens}, and prompts have any number; export the graph \
+             with a dynamic sequence axis"
+        )));
+    }
+    match ids.fixed(0) {
+        Some(rows) if rows == 0 || rows > MAX_FIXED_BATCH || (rows > 1 && grouped_query) => {
+            Err(Error::unsupported(format!(
+                "axis 0 (the batch) of input 'input_ids' is fixed at {rows}; export the graph with a dynamic batch axis"
+            )))
+        }
+        rows => Ok(rows),
+    }
 }
 
 /// The signature of a graph that applies the output matrix alone: `hidden_states [batch, sequence, width]` to `logits`.
@@ -258,6 +307,7 @@ pub(super) fn assign_head(inputs: Vec<Io>, outputs: Vec<Io>, vocab_size: usize) 
     Ok(Signature {
         inputs,
         outputs,
+        fixed_batch: None,
         attention_mask: false,
         position_ids: false,
         use_cache_branch: false,
