@@ -34,6 +34,7 @@ macro_rules! on_data {
         }
     };
 }
+#[cfg(feature = "ort")]
 pub(crate) use on_data;
 
 /// One cache tensor.

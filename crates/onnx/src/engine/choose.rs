@@ -7,8 +7,6 @@ use std::sync::Arc;
 use unspool_core::{Error, Result};
 
 use super::contract::Engine;
-use super::ort::{OrtEngine, library};
-use super::rten::RtenEngine;
 use crate::graph::Signature;
 
 /// The caller's wish for an engine.
@@ -52,13 +50,15 @@ pub struct Chosen {
 pub fn choose(choice: EngineChoice, path: &Path, signature: &Signature, threads: usize) -> Result<Chosen> {
     let plain = |engine: Arc<dyn Engine>| Chosen { engine, hint: None };
     match choice {
-        EngineChoice::Rten => Ok(plain(Arc::new(RtenEngine::load(path, signature, threads)?))),
-        EngineChoice::Ort => Ok(plain(Arc::new(OrtEngine::load(path, signature, threads)?))),
-        EngineChoice::Auto if library::load(threads).is_ok() => match OrtEngine::load(path, signature, threads) {
-            Ok(engine) => Ok(plain(Arc::new(engine))),
-            Err(from_ort) => match RtenEngine::load(path, signature, threads) {
+        EngineChoice::Rten => Ok(plain(load_rten(path, signature, threads)?)),
+        EngineChoice::Ort => Ok(plain(load_ort(path, signature, threads)?)),
+        EngineChoice::Auto if !cfg!(feature = "rten") => Ok(plain(load_ort(path, signature, threads)?)),
+        EngineChoice::Auto if !cfg!(feature = "ort") => Ok(plain(load_rten(path, signature, threads)?)),
+        EngineChoice::Auto if find_ort(threads).is_ok() => match load_ort(path, signature, threads) {
+            Ok(engine) => Ok(plain(engine)),
+            Err(from_ort) => match load_rten(path, signature, threads) {
                 Ok(engine) => Ok(Chosen {
-                    engine: Arc::new(engine),
+                    engine,
                     hint: Some(format!("note: the built-in engine runs this graph, because {from_ort}")),
                 }),
                 Err(from_rten) => {
@@ -69,12 +69,75 @@ pub fn choose(choice: EngineChoice, path: &Path, signature: &Signature, threads:
         EngineChoice::Auto => {
             // Who named a library wants to know why it is not used.
             let named = std::env::var_os("ORT_DYLIB_PATH").is_some_and(|path| !path.is_empty());
-            let hint = match library::load(threads) {
+            let hint = match find_ort(threads) {
                 Err(error) if named => format!("note: the built-in engine (rten) runs this model, because {error}"),
                 _ => "note: the built-in engine (rten) runs this model; `pip install onnxruntime` makes it about twice as fast"
                     .to_owned(),
             };
-            Ok(Chosen { engine: Arc::new(RtenEngine::load(path, signature, threads)?), hint: Some(hint) })
+            Ok(Chosen { engine: load_rten(path, signature, threads)?, hint: Some(hint) })
+        }
+    }
+}
+
+#[cfg(feature = "rten")]
+fn load_rten(path: &Path, signature: &Signature, threads: usize) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(super::rten::RtenEngine::load(path, signature, threads)?))
+}
+
+#[cfg(not(feature = "rten"))]
+fn load_rten(_: &Path, _: &Signature, _: usize) -> Result<Arc<dyn Engine>> {
+    Err(left_out("rten"))
+}
+
+#[cfg(feature = "ort")]
+fn load_ort(path: &Path, signature: &Signature, threads: usize) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(super::ort::OrtEngine::load(path, signature, threads)?))
+}
+
+#[cfg(not(feature = "ort"))]
+fn load_ort(_: &Path, _: &Signature, _: usize) -> Result<Arc<dyn Engine>> {
+    Err(left_out("ort"))
+}
+
+/// Whether ONNX Runtime is there.
+///
+/// # Errors
+///
+/// Why it is not.
+#[cfg(feature = "ort")]
+fn find_ort(threads: usize) -> Result<()> {
+    super::ort::library::load(threads).map(|_| ())
+}
+
+#[cfg(not(feature = "ort"))]
+fn find_ort(_: usize) -> Result<()> {
+    Err(left_out("ort"))
+}
+
+#[cfg(not(all(feature = "rten", feature = "ort")))]
+fn left_out(engine: &str) -> Error {
+    Error::unsupported(format!(
+        "this program was built without the engine {engine}; build it with the cargo feature `{engine}`, or choose another engine"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use unspool_core::ErrorKind;
+
+    use super::*;
+    use crate::{OnnxModel, OnnxOptions};
+
+    /// `cargo test -p unspool-onnx --no-default-features --features rten` (or `ort`) leaves one out.
+    #[test]
+    fn an_engine_that_was_left_out_is_named() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/models/llama");
+        let engines =
+            [(EngineChoice::Rten, "rten", cfg!(feature = "rten")), (EngineChoice::Ort, "ort", cfg!(feature = "ort"))];
+        for (engine, name, _) in engines.into_iter().filter(|(_, _, built)| !built) {
+            let error = OnnxModel::open(&folder, &OnnxOptions { engine, ..OnnxOptions::default() }).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert!(error.to_string().contains(&format!("cargo feature `{name}`")), "{error}");
         }
     }
 }
