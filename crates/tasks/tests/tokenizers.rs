@@ -54,3 +54,39 @@ fn everything_recorded_is_the_same() {
     }
     assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
 }
+
+#[test]
+fn settings_have_the_effect_they_have_in_python() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tokenizer_variants.json");
+    let variants: Vec<Value> = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    assert!(variants.len() >= 20);
+    let mut failures = Vec::new();
+    for variant in &variants {
+        let name = variant["name"].as_str().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for (file, value) in variant["files"].as_object().unwrap() {
+            std::fs::write(folder.path().join(file), value.to_string()).unwrap();
+        }
+        let tokenizer = Tokenizer::from_folder(folder.path()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for (key, expected) in variant["special"].as_object().unwrap() {
+            if tokenizer.special_token(key) != expected.as_str() {
+                failures.push(format!("{name}: {key} is {:?}, expected {expected}", tokenizer.special_token(key)));
+            }
+        }
+        for row in variant["texts"].as_array().unwrap() {
+            let text = row[0].as_str().unwrap();
+            let got = tokenizer.encode(text, true).unwrap();
+            if got != ids(&row[1]) || tokenizer.encode(text, false).unwrap() != ids(&row[2]) {
+                failures.push(format!("{name}: {text:?} is {got:?}, expected {}", row[1]));
+                continue;
+            }
+            for (skip, expected) in [(false, &row[3]), (true, &row[4])] {
+                let got = tokenizer.decode(&got, skip);
+                if got != expected.as_str().unwrap() {
+                    failures.push(format!("{name}: {text:?} reads {got:?} (skip {skip}), expected {expected}"));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

@@ -3,7 +3,7 @@
 use unspool_core::decode::KeptSession;
 use unspool_core::generate::generate_kept;
 use unspool_core::stop::FinishReason;
-use unspool_core::{Assist, AttentionMask, Error, Own, Result, Sequence, Settings, Timing, TokenId};
+use unspool_core::{Assist, AttentionMask, Error, ErrorKind, Own, Result, Sequence, Settings, Timing, TokenId};
 use unspool_tasks::{ChatOptions, Message, StopHold};
 
 use crate::assistant::Helping;
@@ -247,11 +247,17 @@ impl<'p> Conversation<'p> {
             let mut messages = self.messages.clone();
             messages.drain(system..system + dropped);
             let text = self.pipeline.render(&messages, &self.options)?;
-            let prompt = self.tokens(&text)?;
-            let len = prompt.len();
-            let longest = settings.max_length_for(len);
             // The turns that stay begin with the next question, as every template expects.
             let next = messages.iter().skip(system + 1).position(|message| message.role == "user").map(|at| at + 1);
+            let prompt = match (self.tokens(&text), self.context, next) {
+                (Err(error), Context::KeepFirst, Some(next)) if error.kind() == ErrorKind::TooLong => {
+                    dropped += next;
+                    continue;
+                }
+                (prompt, ..) => prompt?,
+            };
+            let len = prompt.len();
+            let longest = settings.max_length_for(len);
             let fits = longest.as_ref().is_ok_and(|longest| match (positions, self.context, next) {
                 (None, ..) => true,
                 (Some(positions), Context::KeepFirst, Some(_)) => {
@@ -277,7 +283,7 @@ impl<'p> Conversation<'p> {
     /// answer's own tokens stay, also where the tokenizer would have split its text in another way.
     fn tokens(&self, text: &str) -> Result<Vec<TokenId>> {
         let tokenizer = self.pipeline.tokenizer()?;
-        let whole = tokenizer.encode(text, false)?;
+        let whole = self.pipeline.tokenize(text, false)?;
         let Some(rest) = text.strip_prefix(&self.told.text).filter(|_| !self.told.text.is_empty()) else {
             return Ok(whole);
         };

@@ -229,9 +229,9 @@ impl Pipeline {
     pub fn encode(&self, prompt: &Prompt) -> Result<Vec<TokenId>> {
         match prompt {
             Prompt::Ids(ids) => Ok(ids.clone()),
-            Prompt::Text(text) => self.tokenizer()?.encode(text, true),
-            Prompt::Raw(text) => self.tokenizer()?.encode(text, false),
-            Prompt::Chat(chat) => self.tokenizer()?.encode(&self.render(&chat.messages, &chat.options)?, false),
+            Prompt::Text(text) => self.tokenize(text, true),
+            Prompt::Raw(text) => self.tokenize(text, false),
+            Prompt::Chat(chat) => self.tokenize(&self.render(&chat.messages, &chat.options)?, false),
         }
     }
 
@@ -258,6 +258,21 @@ impl Pipeline {
             Prompt::Ids(ids) => Ok(AttentionMask::Inferred.warning(ids, &self.settings(&Call::new())?.0)),
             _ => Ok(None),
         }
+    }
+
+    /// The tokens of a text. One that has more bytes than any text of the model's positions is refused without reading it.
+    pub(crate) fn tokenize(&self, text: &str, add_special_tokens: bool) -> Result<Vec<TokenId>> {
+        let tokenizer = self.tokenizer()?;
+        let positions = self.model.max_positions();
+        let limit = tokenizer.max_bytes(positions);
+        if text.len() > limit {
+            let most = match positions {
+                Some(positions) => format!("the model takes at most {positions} positions, which hold at most {limit}"),
+                None => format!("at most {limit} are read"),
+            };
+            return Err(Error::too_long(format!("the prompt has {} bytes and {most}; shorten the prompt", text.len())));
+        }
+        tokenizer.encode(text, add_special_tokens)
     }
 
     /// The text of a conversation: ready for the assistant's answer, or for the rest of one.

@@ -63,7 +63,7 @@ impl Pipeline {
     ///
     /// When it cannot be encoded, nothing is given or nothing left to be scored, or it is too long for the model.
     pub fn scorable(&self, text: &Scorable, options: &ScoreOptions) -> Result<ScoredText> {
-        let encode = |text: &str| self.tokenizer()?.encode(text, !options.raw);
+        let encode = |text: &str| self.tokenize(text, !options.raw);
         let (mut context, continuation) = match text {
             Scorable::Whole(prompt) => {
                 let mut ids = match prompt {

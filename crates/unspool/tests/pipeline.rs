@@ -188,6 +188,21 @@ fn a_conversation_gives_tools_and_variables_to_its_template() {
 }
 
 #[test]
+fn a_text_that_cannot_fit_is_refused_by_its_bytes() {
+    let pipeline = pipeline(ScriptedModel::hashed(VOCAB).with_max_positions(20));
+    let started = std::time::Instant::now();
+    let error = pipeline.encode(&"x".repeat(200 << 20).into()).unwrap_err();
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+    assert_eq!(error.kind(), ErrorKind::TooLong);
+    assert!(error.to_string().contains("209715200 bytes and the model takes at most 20 positions"), "{error}");
+    // Every text that fits is read: the longest tokens one after the other.
+    let tokenizer = tokenizer();
+    let (longest, text) = tokenizer.tokens().max_by_key(|(_, token)| token.len()).unwrap();
+    let text = tokenizer.decode(&[longest; 20], false) + if tokenizer.is_special(longest) { text } else { "" };
+    assert!(text.len() <= tokenizer.max_bytes(Some(21)), "{text}");
+}
+
+#[test]
 fn a_model_without_a_template_takes_a_given_one() {
     let pipeline =
         Pipeline::from_parts(Arc::new(ScriptedModel::hashed(VOCAB)), Some(tokenizer()), GenerationConfig::default());

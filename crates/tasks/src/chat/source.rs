@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
+use unspool_core::file::read_text;
 use unspool_core::{Error, Result};
 
-use crate::tokenizer::{TokenizerConfig, read_text};
+use crate::tokenizer::TokenizerConfig;
 
 /// The largest chat template that is read; known ones have less than 30 KB.
 pub(super) const MAX_TEMPLATE_BYTES: usize = 1 << 20;

@@ -5,9 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use tokenizers::AddedToken;
-use unspool_core::{Error, Result, json};
-
-use super::read_json;
+use unspool_core::{Error, Result, file, json};
 
 /// Both files are small; chat templates and lists of thousands of added tokens fit well inside.
 const MAX_CONFIG_BYTES: u64 = 16 << 20;
@@ -22,6 +20,10 @@ pub struct TokenizerConfig {
     pub special_tokens: BTreeMap<String, String>,
     /// `clean_up_tokenization_spaces`; Python ignores it for BPE models.
     pub clean_up_tokenization_spaces: bool,
+    /// `clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output`.
+    pub clean_up_even_for_bpe: bool,
+    /// `split_special_tokens`: special tokens in a text are read as plain text.
+    pub split_special_tokens: bool,
     /// `model_max_length`, when the file gives a believable one.
     pub model_max_length: Option<usize>,
     /// `chat_template` as written: a string, or a list of named templates.
@@ -32,23 +34,34 @@ pub struct TokenizerConfig {
 }
 
 impl TokenizerConfig {
-    /// Reads both files of a folder; each may be missing.
+    /// Reads the files of a folder, `added_tokens.json` included; each may be missing.
     ///
     /// # Errors
     /// When a file is not JSON, is larger than 16 MiB, or its top level is not an object.
     pub fn from_folder(folder: &Path) -> Result<TokenizerConfig> {
         let mut config = read_object(&folder.join("tokenizer_config.json"))?;
-        // Since Python writes `added_tokens_decoder`, the older file is only read when that is absent.
-        if !config.contains_key("added_tokens_decoder") {
-            config.extend(read_object(&folder.join("special_tokens_map.json"))?);
+        // Since Python writes `added_tokens_decoder`, the older files are only read when that is absent.
+        if config.contains_key("added_tokens_decoder") {
+            return Ok(TokenizerConfig::from_json(&config));
         }
-        Ok(TokenizerConfig::from_json(&config))
+        config.extend(read_object(&folder.join("special_tokens_map.json"))?);
+        let mut result = TokenizerConfig::from_json(&config);
+        for (content, id) in read_object(&folder.join("added_tokens.json"))? {
+            let Some(id) = id.as_u64().and_then(|id| u32::try_from(id).ok()) else { continue };
+            let special = result.special_tokens.values().any(|token| *token == content);
+            result.added.insert(id, AddedToken { content, special, normalized: !special, ..AddedToken::default() });
+        }
+        Ok(result)
     }
 
     /// Reads the merged settings. Entries of an unexpected type are left out, as they cannot name a token.
     pub fn from_json(config: &Map<String, Value>) -> TokenizerConfig {
+        let flag = |name: &str| config.get(name).and_then(json::flag);
         let mut result = TokenizerConfig {
-            clean_up_tokenization_spaces: config.get("clean_up_tokenization_spaces").and_then(json::flag) == Some(true),
+            clean_up_tokenization_spaces: flag("clean_up_tokenization_spaces") == Some(true),
+            clean_up_even_for_bpe: flag("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output")
+                == Some(true),
+            split_special_tokens: flag("split_special_tokens") == Some(true),
             // Python writes int(1e30) for "no limit".
             model_max_length: config.get("model_max_length").and_then(json::int).and_then(|n| usize::try_from(n).ok()),
             chat_template: config.get("chat_template").filter(|value| !value.is_null()).cloned(),
@@ -120,11 +133,10 @@ fn added_token(value: &Value, special: bool) -> Option<AddedToken> {
 
 /// The object in a JSON file; empty when the file is missing.
 fn read_object(path: &Path) -> Result<Map<String, Value>> {
-    let Some(text) = read_json(path, MAX_CONFIG_BYTES)? else { return Ok(Map::new()) };
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err(Error::invalid_model("the file must hold a JSON object").at(path.display())),
-        Err(error) => Err(Error::invalid_model("the file is not valid JSON").at(path.display()).because(error)),
+    let Some(text) = file::read_text(path, MAX_CONFIG_BYTES)? else { return Ok(Map::new()) };
+    match json::parse(&text).map_err(|error| error.at(path.display()))? {
+        Value::Object(map) => Ok(map),
+        _ => Err(Error::invalid_model("the file must hold a JSON object").at(path.display())),
     }
 }
 

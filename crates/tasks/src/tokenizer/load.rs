@@ -5,12 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use serde::de::IgnoredAny;
 use tokenizers::models::ModelWrapper;
-use unspool_core::{Error, Result, TokenId};
+use unspool_core::{Error, Result, TokenId, file, json};
 
+use super::bounds::Bounds;
 use super::config::TokenizerConfig;
 use super::decode::{Decoding, Plan};
-use super::read_json;
 use super::vocabulary::Continuations;
 
 /// The largest tokenizers known (256 000 tokens with their merges) take 35 MB.
@@ -40,6 +41,7 @@ pub(super) struct Inner {
     pub(super) continuations: OnceLock<Continuations>,
     special: Vec<bool>,
     clean_up: bool,
+    bounds: Bounds,
     config: TokenizerConfig,
 }
 
@@ -50,7 +52,7 @@ impl Tokenizer {
     /// When there is no `tokenizer.json` (the message says what to do), or a file is broken or too large.
     pub fn from_folder(folder: &Path) -> Result<Tokenizer> {
         let path = folder.join("tokenizer.json");
-        let Some(json) = read_json(&path, MAX_TOKENIZER_BYTES)? else {
+        let Some(json) = file::read_text(&path, MAX_TOKENIZER_BYTES)? else {
             return Err(Error::invalid_model(
                 "the model folder has no tokenizer.json, so text cannot become ids; copy the file from the original \
                  model (or save it with Python: AutoTokenizer.from_pretrained(model).save_pretrained(folder)), or \
@@ -66,58 +68,73 @@ impl Tokenizer {
     /// # Errors
     /// When a text is not what the `tokenizers` library reads.
     pub fn from_json(tokenizer: &str, config: Option<&str>) -> Result<Tokenizer> {
-        super::file::check_json(tokenizer)?;
-        let config = match config {
+        let config = match config.map(json::parse).transpose()? {
             None => TokenizerConfig::default(),
-            Some(text) => {
-                super::file::check_json(text)?;
-                match serde_json::from_str(text) {
-                    Ok(serde_json::Value::Object(map)) => TokenizerConfig::from_json(&map),
-                    _ => return Err(Error::invalid_model("tokenizer_config.json must hold a JSON object")),
-                }
-            }
+            Some(serde_json::Value::Object(map)) => TokenizerConfig::from_json(&map),
+            Some(_) => return Err(Error::invalid_model("tokenizer_config.json must hold a JSON object")),
         };
         Tokenizer::build(tokenizer, config)
     }
 
     /// The library may panic on a file that is well-formed JSON but nonsense as a tokenizer; that is an error here.
     fn build(json: &str, config: TokenizerConfig) -> Result<Tokenizer> {
+        // Bounds the depth, which the library does not.
+        json::from_str::<IgnoredAny>(json)?;
         let built = catch_unwind(AssertUnwindSafe(|| Tokenizer::build_unguarded(json, config)));
         built.unwrap_or_else(|_| {
             Err(Error::invalid_model("the tokenizer.json is broken: the tokenizers library gave up on it"))
         })
     }
 
-    fn build_unguarded(json: &str, config: TokenizerConfig) -> Result<Tokenizer> {
+    fn build_unguarded(json: &str, mut config: TokenizerConfig) -> Result<Tokenizer> {
         let mut backend = tokenizers::Tokenizer::from_bytes(json)
             .map_err(|error| Error::invalid_model("the tokenizer.json cannot be read").because(error))?;
         // Python's call neither truncates nor pads unless asked to, whatever the file says.
         let untruncated = backend.with_truncation(None).map(|_| ());
         untruncated.map_err(|error| Error::invalid_model("the tokenizer.json cannot be read").because(error))?;
+        if let Some(padding) = backend.get_padding() {
+            let pad = padding.pad_token.clone();
+            config.special_tokens.entry("pad_token".to_owned()).or_insert(pad);
+        }
         backend.with_padding(None);
+        backend.set_encode_special_tokens(config.split_special_tokens);
         let added = config.added.values().cloned().collect::<Vec<_>>();
         let special = config.named.values().chain(&config.extra).cloned().collect::<Vec<_>>();
         let extended = backend.add_tokens(added).and_then(|_| backend.add_special_tokens(special));
         extended.map_err(|error| Error::invalid_model("the added tokens cannot be read").because(error))?;
 
         let (tokens, special) = token_table(&backend)?;
-        let clean_up = config.clean_up_tokenization_spaces && !matches!(backend.get_model(), ModelWrapper::BPE(_));
+        let clean_up = config.clean_up_tokenization_spaces
+            && (config.clean_up_even_for_bpe || !matches!(backend.get_model(), ModelWrapper::BPE(_)));
+        let longest = tokens.iter().flatten().map(|token| token.len()).max().unwrap_or(0);
+        let bounds = Bounds::of(&backend, longest)?;
         let plan = Arc::new(Plan::new(backend.get_decoder()));
         let continuations = OnceLock::new();
-        Ok(Tokenizer { inner: Arc::new(Inner { backend, plan, tokens, special, clean_up, continuations, config }) })
+        Ok(Tokenizer {
+            inner: Arc::new(Inner { backend, plan, tokens, special, clean_up, continuations, bounds, config }),
+        })
     }
 
     /// The ids of a text, as Python's `tokenizer(text, add_special_tokens=...).input_ids`.
     ///
     /// # Errors
-    /// When the tokenizer cannot encode the text (no unknown token, or a pattern that gives up).
+    /// When the tokenizer cannot encode the text (no unknown token, or a pattern that gives up), or would make it very much
+    /// longer first.
     pub fn encode(&self, text: &str, add_special_tokens: bool) -> Result<Vec<TokenId>> {
+        self.inner.bounds.check(text)?;
         let encoded = catch_unwind(AssertUnwindSafe(|| self.inner.backend.encode_fast(text, add_special_tokens)));
         match encoded {
             Ok(Ok(encoding)) => Ok(encoding.get_ids().to_vec()),
             Ok(Err(error)) => Err(Error::invalid_input("the tokenizer cannot encode the text").because(error)),
             Err(_) => Err(Error::invalid_model("the tokenizers library gave up on the text; the tokenizer is broken")),
         }
+    }
+
+    /// The most bytes that a text of at most `positions` tokens can have, and never more than 64 MiB. A longer text need not be
+    /// encoded to know that it is too long. Where the tokenizer drops parts of a text (spaces, accents), this is at least
+    /// 16 MiB.
+    pub fn max_bytes(&self, positions: Option<usize>) -> usize {
+        self.inner.bounds.max_bytes(positions)
     }
 
     /// The text of ids, as Python's `tokenizer.decode(ids, skip_special_tokens=...)`. Ids that name no token add
@@ -241,6 +258,9 @@ mod tests {
             r#"{"model": {"type": "BPE", "vocab": {"a": 4294967295}, "merges": []}}"#,
             r#"{"version": "1.0", "model": {"type": "WordLevel", "vocab": {"a": 4294967295}, "unk_token": "a"}}"#,
             r#"{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}"#,
+            r#"{"version": "1.0", "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(("}, "behavior": "Removed",
+                "invert": false}, "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}"#,
+            r#"{"version": "1.0", "model": {"type": "Unigram", "vocab": [["a", 0.0]], "unk_id": 7}}"#,
             r#"{"version": "1.0", "decoder": {"type": 5}, "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}"#,
             r#"{"version": "1.0", "decoder": {"type": "Strip"}, "model": {"type": "BPE", "vocab": {}, "merges": []}}"#,
         ];
@@ -248,6 +268,16 @@ mod tests {
             let error = Tokenizer::from_json(json, None).expect_err(json);
             assert_eq!(error.kind(), unspool_core::ErrorKind::InvalidModel, "{json}");
         }
+    }
+
+    #[test]
+    fn a_pattern_that_never_ends_is_an_error() {
+        let json = r#"{"version": "1.0", "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(x+x+)+(?!x)y"},
+            "behavior": "Isolated", "invert": false}, "model": {"type": "BPE", "vocab": {"x": 0}, "merges": []}}"#;
+        let tokenizer = Tokenizer::from_json(json, None).unwrap();
+        let started = std::time::Instant::now();
+        let _ = tokenizer.encode(&"x".repeat(10_000), true);
+        assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
     }
 
     #[test]
