@@ -52,7 +52,7 @@ pub use conversation::{Context, Conversation, Turn};
 pub use detector::open_synth_id_detector;
 pub use embedding::EmbedOptions;
 pub use events::{TextEvent, TextEvents, TextStream};
-pub use open::{OpenOptions, locate};
+pub use open::{OpenOptions, is_checkpoint, locate};
 pub use pipeline::{Answer, Answers, Pipeline};
 pub use prompt::{Chat, Prompt, Prompts};
 pub use scoring::{Scorable, ScoreOptions};

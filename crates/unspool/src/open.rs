@@ -113,15 +113,27 @@ fn fetched(path: &Path, _: &OpenOptions) -> Result<PathBuf> {
     Err(Error::invalid_input(message).at(path.display()))
 }
 
-/// The model folder of `path`, or of the model of the Hub with this name: itself when it has (or is) a graph, else the import of the checkpoint it is or holds, made
-/// now or found in the cache. `tell` hears of an import.
+/// A model that can be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Loadable {
+    /// A folder with a graph, or the graph itself.
+    pub graph: PathBuf,
+    /// Which graph of the folder.
+    pub dtype: Option<String>,
+}
+
+/// What can be loaded at `path`, or of the model of the Hub with this name: a graph, or the import of the checkpoint that is
+/// there, made now or found in the cache. `tell` hears of an import.
 ///
 /// # Errors
 ///
-/// When there is nothing that can be run at `path`, or the fetch or the import fails.
-pub fn model_folder(path: &Path, options: &OpenOptions, tell: &mut dyn FnMut(&str)) -> Result<PathBuf> {
-    match look(&locate(path, options)?)? {
-        Found::Graph(folder) => Ok(folder),
+/// When there is nothing that can be run at `path`, an option has no effect on what is there, or the fetch or the import
+/// fails.
+pub(crate) fn loadable(path: &Path, options: &OpenOptions, tell: &mut dyn FnMut(&str)) -> Result<Loadable> {
+    let found = look(&locate(path, options)?)?;
+    check(&found, options)?;
+    match found {
+        Found::Graph(graph) => Ok(Loadable { graph, dtype: options.dtype.clone() }),
         Found::Checkpoint(checkpoint) => {
             let cache = match &options.cache {
                 Some(cache) => cache.clone(),
@@ -133,9 +145,47 @@ pub fn model_folder(path: &Path, options: &OpenOptions, tell: &mut dyn FnMut(&st
                 early_exits: options.early_exits.clone(),
                 progress: Some(progress(options)),
             };
-            import_once(&checkpoint, &import, &cache, tell)
+            let graph = import_once(&checkpoint, &import, &cache, tell)?;
+            Ok(Loadable { graph, dtype: None })
         }
     }
+}
+
+/// Whether the model at `path` is a checkpoint, which is imported before it is run, and not a graph.
+///
+/// # Errors
+///
+/// When there is no model at `path`.
+pub fn is_checkpoint(path: impl AsRef<Path>) -> Result<bool> {
+    Ok(matches!(look(path.as_ref())?, Found::Checkpoint(_)))
+}
+
+/// Refuses options that would have no effect on what was found.
+fn check(found: &Found, options: &OpenOptions) -> Result<()> {
+    let refused = |message: &str, path: &Path| Err(Error::invalid_input(message).at(path.display()));
+    match found {
+        Found::Graph(path) if options.weights != Weights::Keep => refused(
+            "weights (--weights) says how a checkpoint is imported, and this is an ONNX graph, which is used as it is; leave it \
+             out, or give the checkpoint",
+            path,
+        ),
+        Found::Graph(path) if options.dtype.is_some() && path.is_file() => {
+            refused("dtype (--dtype) chooses among the graphs of a folder, and this is one graph; leave it out", path)
+        }
+        // A GGUF file of the Hub was chosen by it.
+        Found::Checkpoint(path) if options.dtype.as_ref().is_some_and(|dtype| !is_named(path, dtype)) => refused(
+            "dtype (--dtype) chooses among the ONNX graphs of a folder, and this is a checkpoint; leave it out (weights, \
+             --weights, says how a checkpoint is imported)",
+            path,
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Whether `word` stands in the name of a GGUF file.
+fn is_named(path: &Path, word: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    ending(path) == "gguf" && name.contains(&word.to_lowercase())
 }
 
 /// The progress callback of an import for `options`.
@@ -210,6 +260,22 @@ mod tests {
             fs::write(path, b"").unwrap();
         }
         folder
+    }
+
+    #[test]
+    fn options_without_effect_are_refused_by_name() {
+        let (graph, checkpoint) = (folder(&["onnx/model.onnx"]), folder(&["a-Q4_0.gguf"]));
+        let refused = |path: &Path, options: OpenOptions| {
+            check(&look(path).unwrap(), &options).map_or_else(|error| error.to_string(), |()| String::new())
+        };
+        let dtype = |word: &str| OpenOptions { dtype: Some(word.to_owned()), ..OpenOptions::default() };
+        let weights = OpenOptions { weights: Weights::Int8, ..OpenOptions::default() };
+        assert!(refused(graph.path(), weights.clone()).contains("--weights"));
+        assert_eq!(refused(checkpoint.path(), weights), "");
+        assert!(refused(checkpoint.path(), dtype("fp16")).contains("--dtype"));
+        assert_eq!(refused(checkpoint.path(), dtype("q4_0")), "");
+        assert!(refused(&graph.path().join("onnx/model.onnx"), dtype("fp16")).contains("--dtype"));
+        assert_eq!(refused(graph.path(), dtype("fp16")), "");
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use unspool_core::config::{GenerationConfig, Layers, ModelFacts, Resolved, Settings, from_folder_json};
 use unspool_core::generate::{Request, generate};
+use unspool_core::hidden::HiddenAsk;
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::TokenSink;
 use unspool_core::{
-    Assist, AttentionMask, DraftCounts, Error, Model, Own, PromptOutput, Result, Sequence, Timing, TokenId, Vocabulary,
-    check_ids,
+    Assist, AttentionMask, DraftCounts, Error, Keep, Model, Own, PromptOutput, Result, Sequence, Timing, TokenId,
+    Vocabulary, check_ids,
 };
 use unspool_onnx::folder::root_of;
 use unspool_onnx::{Description, EngineSupport, GraphWeights, OnnxModel, OnnxOptions};
@@ -18,7 +19,7 @@ use unspool_tasks::{ChatOptions, ChatTemplate, Message, Shown, StopHold, Tokeniz
 
 use crate::assistant::{self, Helper, Helping};
 use crate::call::{Call, random_seed};
-use crate::open::{OpenOptions, model_folder};
+use crate::open::{Loadable, OpenOptions, loadable};
 use crate::prompt::{Prompt, Prompts};
 use crate::text::{Streamed, TextSink};
 
@@ -88,7 +89,7 @@ impl Pipeline {
     ///
     /// As [`open`](Pipeline::open).
     pub fn open_telling(path: &Path, options: &OpenOptions, tell: &mut dyn FnMut(&str)) -> Result<Self> {
-        let graph = model_folder(path, options, tell)?;
+        let Loadable { graph, dtype } = loadable(path, options, tell)?;
         let folder = if graph.is_dir() { graph.clone() } else { root_of(&graph) };
         let generation_config = read_text(&folder.join("generation_config.json"))?;
         let config = read_text(&folder.join("config.json"))?;
@@ -103,10 +104,10 @@ impl Pipeline {
         };
         // A model without a chat template, or with a broken one, still goes on from texts and ids.
         let template = ChatTemplate::from_folder(&folder).map_err(|error| error.to_string());
-        let model = OnnxModel::open(
-            &graph,
-            &OnnxOptions { engine: options.engine, threads: options.threads, dtype: options.dtype.clone() },
-        )?;
+        let model = OnnxModel::open(&graph, &OnnxOptions { engine: options.engine, threads: options.threads, dtype })?;
+        if options.hidden_states && model.hidden().is_none() {
+            return Err(HiddenAsk { states: &[], keep: Keep::Last }.refused(None).at(folder.display()));
+        }
         Ok(Pipeline {
             model: Arc::new(model.clone()),
             tokenizer,

@@ -1,7 +1,7 @@
 //! Arguments about a second model that drafts.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use unspool::{OpenOptions, Pipeline};
+use unspool::{OpenOptions, Pipeline, Weights, is_checkpoint};
 
 use super::model::ModelArgs;
 use crate::commands::notice;
@@ -38,6 +38,9 @@ pub fn always(matches: &ArgMatches) -> bool {
 pub fn join(pipeline: Pipeline, matches: &ArgMatches, model: &ModelArgs) -> Result<Pipeline, Failure> {
     let Some(name) = matches.get_one::<String>("assistant") else { return Ok(pipeline) };
     let small = ModelArgs { model: name.clone(), revision: None, dtype: None, run: model.run.clone() };
-    let options = OpenOptions { dtype: None, ..small.options() };
-    Ok(pipeline.with_assistant(&notice::open(&small.path()?, &options)?)?)
+    let path = small.path()?;
+    // A graph is used as it is, whatever the model itself is imported to.
+    let weights = if is_checkpoint(&path)? { small.options().weights } else { Weights::Keep };
+    let options = OpenOptions { weights, hidden_states: false, ..small.options() };
+    Ok(pipeline.with_assistant(&notice::open(&path, &options)?)?)
 }

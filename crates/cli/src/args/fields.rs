@@ -4,7 +4,7 @@ use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value};
 use unspool::config::{FIELDS, Field, Group, Kind, Status};
-use unspool::{Error, file, json};
+use unspool::{Error, GenerationConfig, file, json};
 
 use crate::failure::Failure;
 
@@ -74,6 +74,19 @@ pub fn read(matches: &ArgMatches) -> Result<Map<String, Value>, Failure> {
         fields.insert(field.name.to_string(), value(field, &texts).map_err(Failure::Usage)?);
     }
     Ok(fields)
+}
+
+/// Refuses fields that ask for what only JSON can show; `instead` says what to do.
+///
+/// # Errors
+///
+/// [`Failure::Usage`] with the name of the flag.
+pub fn refuse_outputs(config: &GenerationConfig, instead: &str) -> Result<(), Failure> {
+    let outputs = ["output_scores", "output_logits", "output_hidden_states"];
+    match outputs.iter().find(|name| config.bool(name) == Some(true)) {
+        Some(name) => Err(Failure::usage(format!("--{} {instead}", name.replace('_', "-")))),
+        None => Ok(()),
+    }
 }
 
 /// Most bytes of the file of `--config`.

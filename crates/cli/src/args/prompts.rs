@@ -72,6 +72,8 @@ impl PromptArgs {
         } else {
             read::counted("prompt", read::words(self.texts()?)?.into_iter().map(Prompt::Text).collect())
         };
+        let shape = [("--raw", self.raw), ("--chat", self.chat), ("--system", self.system.is_some())];
+        read::check_texts(&prompts, |prompt| matches!(prompt, Prompt::Text(_)), &shape)?;
         for placed in &mut prompts {
             if let Prompt::Text(text) = &mut placed.item {
                 let text = std::mem::take(text);

@@ -8,6 +8,7 @@ use unspool::{Error, Prompt, Result, Scorable, TokenId, json};
 use super::chat;
 use super::row::{Keys, why};
 use super::source::{MAX_LINES, Source};
+use crate::failure::Failure;
 
 /// One of the things that were read.
 #[derive(Clone, Debug)]
@@ -32,6 +33,25 @@ impl<T> Placed<T> {
             (Err(error), Some(place)) => Err(error.at(place)),
             (Err(error), None) => Err(error),
         }
+    }
+}
+
+/// Refuses flags about texts where none of `items` is one.
+///
+/// # Errors
+///
+/// [`Failure::Usage`] with the name of the first of `flags` that is set.
+pub fn check_texts<T>(
+    items: &[Placed<T>],
+    is_text: impl Fn(&T) -> bool,
+    flags: &[(&str, bool)],
+) -> std::result::Result<(), Failure> {
+    match flags.iter().find(|(_, set)| *set) {
+        Some((flag, _)) if !items.iter().any(|placed| is_text(&placed.item)) => Err(Failure::usage(format!(
+            "{flag} is about texts, and none is given: ids are taken as they are, and messages go through the chat template; \
+             leave it out"
+        ))),
+        _ => Ok(()),
     }
 }
 

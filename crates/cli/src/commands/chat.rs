@@ -33,6 +33,7 @@ const ANSWER: usize = 1024;
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let model = ModelArgs::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;
     let config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
+    fields::refuse_outputs(&config, "is not shown here; use `unspool generate --json`")?;
     let mut call = Call { config, seed: matches.get_one::<u64>("seed").copied(), ..Call::new() };
     call.always_draft = assistant::always(matches);
     let template = TemplateArgs::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;

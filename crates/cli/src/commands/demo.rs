@@ -26,6 +26,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let words: Vec<String> = matches.get_many("question").into_iter().flatten().cloned().collect();
     let question = one_text(&words, "")?.map_or(QUESTION, String::as_str);
     let config = GenerationConfig::from_json(&Value::Object(fields::read(matches)?))?;
+    fields::refuse_outputs(&config, "is not shown here; use `unspool generate --json`")?;
     let cache = cache_folder()?;
     let model = demo_model::fetch(&cache)?;
     let pipeline =

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -91,6 +92,15 @@ impl Detector {
         let watermark = fields.value("watermarking_config").and_then(Value::as_object);
         let watermark = watermark.map(WatermarkingConfig::from_json).transpose()?;
         let unique = matches.get_flag("ignore-repeated-ngrams");
+        let threshold = matches.value_source("z-threshold") == Some(ValueSource::CommandLine);
+        let trained = matches.get_one::<PathBuf>("detector").is_some();
+        let synth_id = trained || matches!(watermark, Some(WatermarkingConfig::SynthId(_)));
+        let wrong = [("--z-threshold", threshold), ("--ignore-repeated-ngrams", unique)];
+        if let (true, Some((flag, _))) = (synth_id, wrong.iter().find(|(_, given)| *given)) {
+            return Err(Failure::usage(format!(
+                "{flag} is for green lists, and the watermark to look for is SynthID; leave it out"
+            )));
+        }
         if let Some(folder) = matches.get_one::<PathBuf>("detector") {
             let watermark = match watermark {
                 Some(WatermarkingConfig::GreenList(_)) => {

@@ -42,6 +42,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     };
     reading::check_out(args.out.as_ref(), args.force, args.which.texts.as_ref(), "--texts")?;
     let texts = args.which.read(|source| read::text_lines(source, &KEYS))?;
+    read::check_texts(&texts, |text| matches!(text, Prompt::Text(_)), &[("--raw", args.raw)])?;
     let path = model.path()?;
     let pipeline = notice::open(&path, &OpenOptions { hidden_states: true, ..model.options() })?;
     if pipeline.model().hidden().is_none() {

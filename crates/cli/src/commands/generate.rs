@@ -139,15 +139,11 @@ fn streaming(matches: &ArgMatches) -> Streaming {
 
 /// What only JSON can show is refused without it.
 fn check_outputs(call: &Call, as_json: bool) -> Result<(), Failure> {
-    let wanted = [
-        ("--logprobs", call.logprobs),
-        ("--output-scores", call.config.bool("output_scores") == Some(true)),
-        ("--output-logits", call.config.bool("output_logits") == Some(true)),
-        ("--output-hidden-states", call.config.bool("output_hidden_states") == Some(true)),
-    ];
-    match wanted.iter().find(|(_, wanted)| *wanted && !as_json) {
-        Some((flag, _)) => Err(Failure::usage(format!("{flag} needs --json or --out to be shown"))),
-        None => Ok(()),
+    let instead = "needs --json or --out to be shown";
+    match as_json {
+        true => Ok(()),
+        false if call.logprobs => Err(Failure::usage(format!("--logprobs {instead}"))),
+        false => fields::refuse_outputs(&call.config, instead),
     }
 }
 

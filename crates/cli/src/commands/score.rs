@@ -3,7 +3,7 @@
 use clap::{ArgMatches, FromArgMatches};
 use serde::Serialize;
 use serde_json::json;
-use unspool::{Scorable, ScoreOptions, ScoredText, TextScore, TokenId};
+use unspool::{Prompt, Scorable, ScoreOptions, ScoredText, TextScore, TokenId};
 
 use super::{notice, reading};
 use crate::args::model::ModelArgs;
@@ -46,6 +46,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     };
     reading::check_out(args.out.as_ref(), args.force, args.which.texts.as_ref(), "--texts")?;
     let texts = args.which.read(|source| read::scorable_lines(source, &KEYS))?;
+    let is_text = |text: &Scorable| matches!(text, Scorable::Whole(Prompt::Text(_)) | Scorable::Pair { .. });
+    read::check_texts(&texts, is_text, &[("--raw", args.raw)])?;
     let path = model.path()?;
     let pipeline = notice::open(&path, &model.options())?;
     let whole = texts.iter().filter_map(|placed| match &placed.item {
