@@ -342,7 +342,7 @@ fn a_file_of_prompts_becomes_a_file_of_results() {
     std::fs::remove_file(out).unwrap();
     std::fs::write(format!("{out}.part"), &whole[..second_end + 9]).unwrap();
     let error = generate("gpt2", &run).failed(1);
-    assert!(error.contains("the file that describes its run is gone; give --force to begin anew"), "{error}");
+    assert!(error.contains("the file that describes its run is gone; give --force to start again"), "{error}");
     generate("gpt2", &[&run[..], &["--force"]].concat()).fine();
     assert_eq!(json_lines(&std::fs::read_to_string(out).unwrap()).len(), 4);
     let error = generate("gpt2", &["--prompts", prompts, "--out", "/no/such/folder/out.jsonl"]).failed(1);
@@ -491,7 +491,7 @@ fn a_run_that_is_interrupted_goes_on_and_gives_the_same_answers() {
     let ended = child.wait_with_output().unwrap();
     if ended.status.code() == Some(130) {
         assert!(!out.exists() && part.exists());
-        assert!(String::from_utf8_lossy(&ended.stderr).contains("goes on there"));
+        assert!(String::from_utf8_lossy(&ended.stderr).contains("run the same command again to continue"));
     }
     assert_eq!(unspool(&arguments).fine(), "");
     let first = json_lines(&std::fs::read_to_string(&out).unwrap());

@@ -271,7 +271,7 @@ impl<'p> Conversation<'p> {
                 _ => {
                     longest?;
                     return Err(Error::too_long(format!(
-                        "the conversation has {len} tokens and the model takes at most {} positions; begin anew, or drop the oldest turns",
+                        "the conversation has {len} tokens and the model takes at most {} positions; start a new conversation, or drop the oldest turns",
                         positions.unwrap_or_default()
                     )));
                 }

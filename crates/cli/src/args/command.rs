@@ -69,7 +69,7 @@ fn generate() -> Command {
             .long("out")
             .value_name("FILE")
             .value_parser(value_parser!(std::path::PathBuf))
-            .help("Write JSON lines to FILE; a run that was cut goes on where it stopped")
+            .help("Write JSON lines to FILE; the same command continues an interrupted run")
             .help_heading("Prompts"),
         Arg::new("force")
             .long("force")
@@ -140,10 +140,10 @@ fn score() -> Command {
             Arg::new("add-bos")
                 .long("add-bos")
                 .action(ArgAction::SetTrue)
-                .help("Begin every text with the model's first token, so that its own first token is scored too")
+                .help("Start every text with the model's first token, so that its own first token is scored too")
                 .help_heading("Texts"),
         )
-        .about("Score texts: the log-probability of every token, without writing any")
+        .about("Score texts: the log-probability of every token, without generating any")
 }
 
 fn embed() -> Command {
@@ -230,7 +230,7 @@ fn inspect() -> Command {
             .help("List the settings at their defaults too")
             .help_heading("Output"),
     ]);
-    fields::add(ModelArgs::augment_args(command)).about("Tell what a model is and how it would run")
+    fields::add(ModelArgs::augment_args(command)).about("Show what a model is and how it would run")
 }
 
 fn layers(text: &str) -> Result<usize, String> {
@@ -308,7 +308,7 @@ mod tests {
             command.get_subcommands().map(|sub| sub.get_about().unwrap_or_default().to_string()).collect();
         assert_eq!(told.len(), 10);
         for (about, begins) in
-            told.iter().zip(["Fetch", "Continue", "Talk", "Score", "Make", "Look", "Tell", "Turn", "Show", "Print"])
+            told.iter().zip(["Fetch", "Continue", "Talk", "Score", "Make", "Look", "Show", "Turn", "Show", "Print"])
         {
             assert!(about.starts_with(begins), "{about}");
         }

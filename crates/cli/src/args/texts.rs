@@ -66,7 +66,7 @@ pub struct TextArgs {
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Texts", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub batch_size: u32,
 
-    /// Write the lines to FILE, whole or not at all; a run that was cut goes on where it stopped.
+    /// Write the lines to FILE, whole or not at all; the same command continues an interrupted run.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
 

@@ -98,7 +98,7 @@ fn described(result: &Path) -> Result<Option<Value>> {
 
 fn stale(part: &Path, why: &str) -> Error {
     Error::invalid_input(format!(
-        "this partial result cannot be continued: {why}; {FORCE} to begin anew, or another name"
+        "this partial result cannot be continued: {why}; {FORCE} to start again, or another name"
     ))
     .at(part.display())
 }

@@ -159,7 +159,7 @@ impl Chat<'_> {
                     notice::say("(stopped)");
                 } else if turn.context_full {
                     notice::say(
-                        "(the answer was cut: the context is full; /reset begins anew, --context keep-first drops the oldest turns)",
+                        "(the answer was cut: the context is full; /reset starts a new conversation, --context keep-first drops the oldest turns)",
                     );
                 }
             }

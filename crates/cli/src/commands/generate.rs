@@ -231,7 +231,7 @@ impl Work<'_> {
             if interrupt::pressed() {
                 bar.abandon();
                 notice::say(&format!(
-                    "stopped after {} of {} prompts; the same command goes on there",
+                    "stopped after {} of {} prompts; run the same command again to continue",
                     results.done(),
                     self.ids.len()
                 ));

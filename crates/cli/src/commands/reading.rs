@@ -88,7 +88,10 @@ pub fn in_batches<T>(
         let lines = lines_of(first, part)?;
         if interrupt::pressed() {
             bar.abandon();
-            notice::say(&format!("stopped after {first} of {} texts; the same command goes on there", texts.len()));
+            notice::say(&format!(
+                "stopped after {first} of {} texts; run the same command again to continue",
+                texts.len()
+            ));
             return Err(Failure::Interrupted);
         }
         results.add(&lines)?;

@@ -37,15 +37,15 @@ pub enum Spoken<'a> {
 /// What `/help` says.
 pub const HELP: &str = "\
   /system           shows the system message
-  /system TEXT      sets it, and begins the conversation anew; /system - removes it
-  /reset            begins the conversation anew, with the same system message
+  /system TEXT      sets it and starts a new conversation; /system - removes it
+  /reset            starts a new conversation with the same system message
   /set              lists the generation settings
   /set NAME         shows one, and what it does
   /set NAME VALUE   sets one, for example: /set temperature 0.7
   /save FILE        writes the messages as JSON to a new file; /save! FILE replaces a file
   /help             this list
   /quit             leaves (as does Ctrl-D); Ctrl-C stops an answer
-  //TEXT            says a text that begins with a slash
+  //TEXT            sends a text that starts with a slash
 ";
 
 /// Reads a line. A line that begins with two slashes is said with one.
@@ -61,7 +61,9 @@ pub fn read(line: &str) -> Spoken<'_> {
     let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let rest = rest.trim();
     if rest.contains('\n') && name != "system" {
-        return Spoken::Wrong(format!("/{name} is one line; begin with // to say this text"));
+        return Spoken::Wrong(format!(
+            "/{name} takes one line; start a message with // to send a text that starts with a slash"
+        ));
     }
     match (name, rest) {
         ("system", "") => Spoken::ShowSystem,
@@ -77,10 +79,12 @@ pub fn read(line: &str) -> Spoken<'_> {
         ("save" | "save!", file) => Spoken::Save { file, replace: name == "save!" },
         ("help" | "?", "") => Spoken::Help,
         ("quit" | "exit", "") => Spoken::Quit,
-        ("reset" | "help" | "?" | "quit" | "exit", _) => {
-            Spoken::Wrong(format!("/{name} stands alone; begin with // to say this text"))
-        }
-        _ => Spoken::Wrong(format!("/{name} is no command; /help lists them, and // begins a text with a slash")),
+        ("reset" | "help" | "?" | "quit" | "exit", _) => Spoken::Wrong(format!(
+            "/{name} takes nothing after it; start a message with // to send a text that starts with a slash"
+        )),
+        _ => Spoken::Wrong(format!(
+            "there is no command /{name}; /help lists them; start a message with // to send a text that starts with a slash"
+        )),
     }
 }
 
@@ -118,9 +122,9 @@ mod tests {
         for (line, expected) in [
             ("/save", "/save needs a file name"),
             ("/save!", "/save! needs a file name"),
-            ("/nonsense x", "/nonsense is no command"),
-            ("/reset now", "/reset stands alone"),
-            ("/save a\nb", "/save is one line"),
+            ("/nonsense x", "there is no command /nonsense"),
+            ("/reset now", "/reset takes nothing after it"),
+            ("/save a\nb", "/save takes one line"),
         ] {
             let Spoken::Wrong(message) = read(line) else { panic!("{line}") };
             assert!(message.starts_with(expected), "{message}");
