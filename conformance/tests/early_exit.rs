@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 use unspool::{
-    Call, EngineChoice, ImportOptions, Keep, OpenOptions, Own, Pipeline, RowInput, SessionOptions, TokenId, Weights,
+    Call, EngineChoice, ImportOptions, Keep, OpenOptions, Pipeline, RowInput, SessionOptions, TokenId, Weights,
 };
 use unspool_conformance::compare::FLOAT_NOISE;
 
@@ -84,7 +84,7 @@ fn drafts_of_the_first_layers_are_pythons() {
                     let near = (got - expected).abs() <= FLOAT_NOISE.value * expected.abs().max(1.0);
                     assert!(near, "{what}, token {token}: got {got}, Python has {expected}");
                 }
-                let answers = pipeline.generate_ids(vec![case.prompt.clone()], &call(case), Own::new(), None).unwrap();
+                let answers = pipeline.generate_ids(vec![case.prompt.clone()], &call(case), None).unwrap();
                 assert_eq!(answers.answers[0].output.sequences[0].ids, case.tokens, "{what}");
                 let drafts = answers.drafts.unwrap();
                 assert_eq!(drafts.target_runs, case.runs.whole, "{what}: {drafts:?}");
@@ -95,7 +95,7 @@ fn drafts_of_the_first_layers_are_pythons() {
                 let same: Vec<&Case> = same.collect();
                 let prompts: Vec<_> = same.iter().map(|case| case.prompt.clone()).collect();
                 assert!(prompts.len() >= 3);
-                let answers = pipeline.generate_ids(prompts, &call(case), Own::new(), None).unwrap();
+                let answers = pipeline.generate_ids(prompts, &call(case), None).unwrap();
                 for (case, answer) in same.iter().zip(&answers.answers) {
                     assert_eq!(answer.output.sequences[0].ids, case.tokens, "{what}, a batch, {}", case.settings);
                 }
@@ -110,12 +110,12 @@ fn rounded_weights_have_exits_too_and_other_exits_are_refused_by_name() {
     for weights in [Weights::Int4, Weights::Int8] {
         let (_imports, opened) = pipelines("llama-deep", weights, &[4, 2, 4]);
         for (what, pipeline) in &opened {
-            let answers = pipeline.generate_ids(vec![case.prompt.clone()], &call(&case), Own::new(), None).unwrap();
+            let answers = pipeline.generate_ids(vec![case.prompt.clone()], &call(&case), None).unwrap();
             let drafts = answers.drafts.unwrap();
             assert!(drafts.drafted > drafts.accepted && drafts.accepted > 0, "{what}: {drafts:?}");
 
             let elsewhere = call(&case).set("assistant_early_exit", 3).unwrap();
-            let error = pipeline.generate_ids(vec![case.prompt.clone()], &elsewhere, Own::new(), None).unwrap_err();
+            let error = pipeline.generate_ids(vec![case.prompt.clone()], &elsewhere, None).unwrap_err();
             let told = error.to_string();
             assert!(told.contains("assistant_early_exit=3") && told.contains("after 2, 4 layers"), "{told}");
             assert!(told.contains("--early-exit 3"), "{told}");
@@ -123,7 +123,7 @@ fn rounded_weights_have_exits_too_and_other_exits_are_refused_by_name() {
     }
     let (_imports, opened) = pipelines("llama-deep", Weights::Keep, &[]);
     for (what, pipeline) in &opened {
-        let error = pipeline.generate_ids(vec![case.prompt.clone()], &call(&case), Own::new(), None).unwrap_err();
+        let error = pipeline.generate_ids(vec![case.prompt.clone()], &call(&case), None).unwrap_err();
         assert!(error.to_string().contains("of early exits it has none"), "{what}: {error}");
     }
 }

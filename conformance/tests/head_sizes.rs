@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Map, json};
-use unspool::{Call, EngineChoice, ImportOptions, OpenOptions, Own, Pipeline, TokenId};
+use unspool::{Call, EngineChoice, ImportOptions, OpenOptions, Pipeline, TokenId};
 
 const HIDDEN: usize = 24;
 const INNER: usize = 32;
@@ -86,7 +86,7 @@ fn every_head_size_gives_the_same_tokens_on_both_engines() {
                 };
             let call = Call::new().set("max_new_tokens", 10).unwrap();
             let prompts = vec![vec![5, 9, 12, 33], vec![7]];
-            let answers = pipeline.generate_ids(prompts, &call, Own::new(), None).unwrap();
+            let answers = pipeline.generate_ids(prompts, &call, None).unwrap();
             let ids: Vec<&[TokenId]> =
                 answers.answers.iter().map(|answer| &answer.output.sequences[0].ids[..]).collect();
             assert_eq!(ids, [&first[..], &second[..]], "head size {head_dim} on {engine:?}");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value;
-use unspool::{Answers, Call, EngineChoice, ImportOptions, OpenOptions, Own, Pipeline, TokenId};
+use unspool::{Answers, Call, EngineChoice, ImportOptions, OpenOptions, Pipeline, TokenId};
 use unspool_conformance::compare::FLOAT_NOISE;
 
 #[derive(Deserialize)]
@@ -69,7 +69,7 @@ fn write(pipeline: &Pipeline, prompts: Vec<Vec<TokenId>>, settings: &Value, more
     for name in more {
         call = call.set(name, true).unwrap();
     }
-    pipeline.generate_ids(prompts, &call, Own::new(), None).unwrap()
+    pipeline.generate_ids(prompts, &call, None).unwrap()
 }
 
 #[track_caller]

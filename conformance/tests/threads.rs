@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use unspool::{Call, EngineChoice, OpenOptions, Own, Pipeline, TokenId};
+use unspool::{Call, EngineChoice, OpenOptions, Pipeline, TokenId};
 
 const PROMPT: [TokenId; 6] = [160, 121, 254, 161, 98, 121];
 
 fn write(pipeline: &Pipeline) -> Vec<TokenId> {
     let call = Call::new().set("max_new_tokens", 24).unwrap();
-    let answers = pipeline.generate_ids(vec![PROMPT.to_vec()], &call, Own::new(), None).unwrap();
+    let answers = pipeline.generate_ids(vec![PROMPT.to_vec()], &call, None).unwrap();
     answers.answers[0].output.sequences[0].ids.clone()
 }
 

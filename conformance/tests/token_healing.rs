@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use unspool::{Call, EngineChoice, OpenOptions, Own, Pipeline, TokenId};
+use unspool::{Call, EngineChoice, OpenOptions, Pipeline, TokenId};
 
 #[derive(Deserialize)]
 struct Recorded {
@@ -33,7 +33,7 @@ fn failures(engine: EngineChoice) -> Vec<String> {
         let options = OpenOptions { engine, ..OpenOptions::default() };
         let pipeline = Pipeline::open(home.join("models").join(&model), &options).unwrap();
         for case in recorded.cases {
-            let got = pipeline.generate_ids(vec![case.ids.clone()], &call, Own::new(), None);
+            let got = pipeline.generate_ids(vec![case.ids.clone()], &call, None);
             let right = match (&got, case.error.as_deref()) {
                 (Ok(answers), None) => {
                     changed += usize::from(case.healed.last() != case.ids.last());

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::memory::Need;
 use crate::model::{Model, SessionOptions, Together};
 use crate::output::{Output, PromptOutput};
-use crate::own::Own;
+use crate::own::{Extensions, Own};
 use crate::rng::Rng;
 use crate::stop::AnyOf;
 use crate::stream::TokenSink;
@@ -52,7 +52,7 @@ pub struct Request<'a> {
     pub logprobs: bool,
     /// Prompts that `guidance_scale` leads away from, one for each prompt; none: each prompt's last token alone.
     pub negative_prompts: Vec<Vec<TokenId>>,
-    /// The caller's own rules, criteria and the rest.
+    /// Caller-supplied processors, criteria and the rest.
     pub own: Own,
     /// Texts of the tokens; needed by `stop_strings`.
     pub vocabulary: Option<Arc<dyn Vocabulary>>,
@@ -63,7 +63,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request with seed 0 and nothing of the caller's own.
+    /// A request with seed 0 and no extensions.
     pub fn new(prompts: Vec<Vec<TokenId>>, settings: Settings) -> Self {
         Request {
             prompts,
@@ -182,8 +182,8 @@ pub fn generate_kept(model: &dyn Model, kept: &mut Option<KeptSession>, request:
     run(model, Some(kept), request)
 }
 
-fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, mut request: Request<'_>) -> Result<Output> {
-    let mut clock = Clock::start(request.own.peers.take());
+fn run(model: &dyn Model, kept: Option<&mut Option<KeptSession>>, request: Request<'_>) -> Result<Output> {
+    let mut clock = Clock::start(request.own.open_peers());
     let output = written(model, kept, request, &mut clock);
     // Also after an error: the other processes wait for this one's steps.
     clock.wait_for_peers(model)?;
@@ -209,7 +209,7 @@ fn written(
         mut sink,
         assist,
     } = request;
-    let Own { processors, prefix, criteria, custom_generate, peers: _, draft: mut own_draft } = own;
+    let Extensions { processors, prefix, criteria, custom_generate, draft: mut own_draft } = own.open();
 
     if assist.draft.is_some() || own_draft.is_some() {
         refuse_beside_drafts(&settings, custom_generate.is_some())?;

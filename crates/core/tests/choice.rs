@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use unspool_core::config::MaxLength;
-use unspool_core::draft::PromptLookup;
+use unspool_core::draft::{Assist, PromptLookup};
 use unspool_core::stop::FinishReason;
 use unspool_core::{AttentionMask, ErrorKind, Output, Own, Request, Row, Settings, TokenId, generate};
 use unspool_testing::{ScriptedModel, tables};
@@ -73,8 +73,9 @@ fn padding_in_a_prompt_is_told_and_not_run() {
     assert!(run(vec![vec![3, 2]], settings, Vec::new()).warnings.is_empty());
     assert_eq!(model.log().steps()[before..], [[vec![3, 2]], [vec![3, 2]]]);
     // A draft and an own loop read the same; the length of the prompt is that of the padded one.
-    let own = Own::new().draft(PromptLookup::new(2, 2).unwrap());
-    let output = generate(&model, Request::new(vec![vec![3, 0, 1, 0, 3]], padded(3)).own(own)).unwrap();
+    let mut lookup = PromptLookup::new(2, 2).unwrap();
+    let request = Request::new(vec![vec![3, 0, 1, 0, 3]], padded(3)).assist(Assist::new(&mut lookup));
+    let output = generate(&model, request).unwrap();
     assert_eq!(ids(&output), [[1, 2, 3]]);
     let settings = Settings { max_length: MaxLength::Total(5), ..padded(1) };
     assert_eq!(ids(&run(vec![vec![3, 3, 0]], settings, Vec::new())), [[1, 2]]);

@@ -12,6 +12,7 @@ use unspool_core::{
 use unspool_testing::{ScriptedModel, tables};
 
 /// Two processes whose steps are counted against each other, as threads.
+#[derive(Clone)]
 struct Pair {
     barrier: Arc<Barrier>,
     /// For each of the two: whether it still runs.

@@ -5,7 +5,7 @@
 //! Here: greedy decoding that, whenever the two best tokens are nearly as likely as each other, looks one step further along
 //! both and takes the one whose continuation the model is surer of. Python: `generate(..., custom_generate=function)`.
 
-use unspool::{Call, Keep, Own, Prepared, PromptOutput, Result, Row, RowInput, Sequence, TokenId};
+use unspool::{Call, Keep, Prepared, PromptOutput, Result, Row, RowInput, Sequence, TokenId};
 
 /// Scores that are nearer than this are looked into.
 const NEAR: f32 = 0.5;
@@ -58,9 +58,8 @@ fn main() -> Result<()> {
         std::process::exit(2);
     };
     let pipeline = unspool::open(model)?;
-    let ids = pipeline.encode_all(&[text.into()])?;
-    let call = Call::new().set("max_new_tokens", 40)?;
-    let answers = pipeline.generate_ids(ids, &call, Own::new().custom_generate(look_ahead), None)?;
+    let call = Call::new().set("max_new_tokens", 40)?.custom_generate(look_ahead);
+    let answers = pipeline.generate(text, &call)?;
     println!("{}", answers.text());
     Ok(())
 }

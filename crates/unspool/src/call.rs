@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 use unspool_core::config::GenerationConfig;
-use unspool_core::{AttentionMask, Result, TokenId};
+use unspool_core::decode::Prepared;
+use unspool_core::draft::Draft;
+use unspool_core::processor::Processor;
+use unspool_core::stop::Criterion;
+use unspool_core::{AttentionMask, Own, Peers, PromptOutput, Result, TokenId};
 use unspool_tasks::Shown;
 
 use crate::text::Streaming;
@@ -10,20 +14,43 @@ use crate::text::Streaming;
 /// New tokens of Python's text pipelines when nobody says a length.
 const PIPELINE_NEW_TOKENS: usize = 256;
 
-/// The settings of one call. They stand above the model's own and the defaults.
+/// The settings of a call, and the caller's own rules. They take precedence over the model's own and the defaults.
 ///
 /// ```
 /// use unspool::Call;
 ///
-/// let call = Call::new().set("max_new_tokens", 40)?.set("temperature", 0.7)?.set("do_sample", true)?.seed(1);
+/// let call = Call::new().max_new_tokens(40).do_sample(true).temperature(0.7).seed(1);
 /// assert_eq!(call.config.int("max_new_tokens"), Some(40));
+///
+/// // By names that are known only at run time:
+/// assert_eq!(Call::new().set("top_k", 5)?.config.int("top_k"), Some(5));
 /// assert!(Call::new().set("temprature", 0.7).is_err());
 /// # Ok::<(), unspool::Error>(())
+/// ```
+///
+/// A call is cheap to clone, and one call serves any number of generations, also at the same time: each uses its own clone
+/// of the processors, criteria and the rest that it carries. State that generations share goes behind an `Arc`:
+///
+/// ```
+/// use unspool::{Call, FinishReason, Row};
+///
+/// let ban = |_row: &Row<'_>, scores: &mut [f32]| {
+///     scores[13] = f32::NEG_INFINITY;
+///     Ok(())
+/// };
+/// let long_enough = |row: &Row<'_>, _scores: &[f32]| {
+///     Ok((row.new_tokens().len() >= 9).then(|| FinishReason::Custom("long enough".into())))
+/// };
+/// let call = Call::new().processor(ban).criterion(long_enough);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Call {
     /// Generation fields by their Python names.
     pub config: GenerationConfig,
+    /// Why the first typed setting that could not be set was refused; the call then fails with it.
+    pub refused: Option<String>,
+    /// Caller-supplied processors, criteria, a draft, ...
+    pub own: Own,
     /// Seed of the draws; without one a sampling call takes a random one and tells it in
     /// [`Answers::seed`](crate::Answers::seed).
     pub seed: Option<u64>,
@@ -92,6 +119,81 @@ impl Call {
     pub fn set(mut self, name: &str, value: impl Into<Value>) -> Result<Self> {
         self.config.set(name, value.into())?;
         Ok(self)
+    }
+
+    /// As [`set`](Call::set); an error waits for the use of the call.
+    pub(crate) fn with(mut self, name: &str, value: Value) -> Self {
+        if let Err(error) = self.config.set(name, value) {
+            self.refused.get_or_insert(error.message().to_owned());
+        }
+        self
+    }
+
+    /// Adds a processor: a closure or type that changes the scores of a row before its next token is chosen. It runs after
+    /// the penalties and bans of the settings and before the filters of sampling, as in Python, and replaces a built one of
+    /// its own kind ([`Answers::warnings`](crate::Answers::warnings) says so).
+    #[must_use]
+    #[doc(alias = "logits_processor")]
+    pub fn processor(mut self, processor: impl Processor + Clone + Sync + 'static) -> Self {
+        self.own = self.own.processor(processor);
+        self
+    }
+
+    /// Adds a criterion: a closure or type that may end a row after each token. It is checked after those of the settings.
+    #[must_use]
+    #[doc(alias = "stopping_criteria")]
+    pub fn criterion(mut self, criterion: impl Criterion + Clone + Sync + 'static) -> Self {
+        self.own = self.own.criterion(criterion);
+        self
+    }
+
+    /// Allows only the tokens that a function of the prompt's index and the row's ids, prompt included, returns.
+    #[must_use]
+    pub fn prefix_allowed_tokens_fn(
+        mut self,
+        allowed: impl FnMut(usize, &[TokenId]) -> Vec<TokenId> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.own = self.own.prefix_allowed_tokens_fn(allowed);
+        self
+    }
+
+    /// Takes a draft, which proposes tokens for the model to verify, instead of an assistant.
+    #[must_use]
+    pub fn draft(mut self, draft: impl Draft + Clone + Sync + 'static) -> Self {
+        self.own = self.own.draft(draft);
+        self
+    }
+
+    /// Decodes with the caller's own loop; see [`CustomGenerate`](crate::CustomGenerate).
+    #[must_use]
+    pub fn custom_generate(
+        mut self,
+        decoding: impl FnMut(&mut Prepared<'_, '_>) -> Result<Vec<PromptOutput>> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.own = self.own.custom_generate(decoding);
+        self
+    }
+
+    /// Steps together with other processes; see [`Peers`].
+    #[must_use]
+    #[doc(alias = "synced_gpus")]
+    pub fn peers(mut self, peers: impl Peers + Clone + Sync + 'static) -> Self {
+        self.own = self.own.peers(peers);
+        self
+    }
+
+    /// Sets [`always_draft`](Call::always_draft).
+    #[must_use]
+    pub fn always_draft(mut self, always_draft: bool) -> Self {
+        self.always_draft = always_draft;
+        self
+    }
+
+    /// Sets [`shown`](Call::shown).
+    #[must_use]
+    pub fn shown(mut self, shown: Shown) -> Self {
+        self.shown = shown;
+        self
     }
 
     /// Sets [`seed`](Call::seed).

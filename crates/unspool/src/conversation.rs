@@ -3,7 +3,7 @@
 use unspool_core::decode::KeptSession;
 use unspool_core::generate::generate_kept;
 use unspool_core::stop::FinishReason;
-use unspool_core::{Assist, AttentionMask, Error, ErrorKind, Own, Result, Sequence, Settings, Timing, TokenId};
+use unspool_core::{Assist, AttentionMask, Error, ErrorKind, Result, Sequence, Settings, Timing, TokenId};
 use unspool_tasks::{ChatOptions, Message, StopHold};
 
 use crate::assistant::Helping;
@@ -13,20 +13,18 @@ use crate::text::{Streamed, TextSink};
 
 /// Turns between a person and a model. Of each turn only the new tokens are run.
 ///
-/// ```no_run
-/// use unspool::{Call, Flow, OpenOptions, Pipeline};
+/// A conversation holds a clone of its pipeline, so it can be stored in a struct and moved to another thread.
 ///
-/// let pipeline = Pipeline::open("models/smollm2", &OpenOptions::default())?;
-/// let mut conversation = pipeline.conversation(Call::new().set("max_new_tokens", 100)?);
-/// let turn = conversation.say("What is the capital of France?", &mut |_row: usize, piece: &str| {
-///     print!("{piece}");
-///     Flow::Continue
-/// })?;
-/// println!("\n{} tokens", turn.timing.new_tokens);
+/// ```no_run
+/// use unspool::{Call, Conversation};
+///
+/// let mut conversation: Conversation = unspool::open("models/smollm2")?.conversation(Call::new().max_new_tokens(100));
+/// let turn = conversation.say("What is the capital of France?", &mut unspool::stdout())?;
+/// println!("{} tokens", turn.timing.new_tokens);
 /// # Ok::<(), unspool::Error>(())
 /// ```
-pub struct Conversation<'p> {
-    pipeline: &'p Pipeline,
+pub struct Conversation {
+    pipeline: Pipeline,
     messages: Vec<Message>,
     options: ChatOptions,
     call: Call,
@@ -97,9 +95,9 @@ fn settings(pipeline: &Pipeline, call: &Call) -> Result<(Settings, Vec<String>)>
 
 impl Pipeline {
     /// Begins a conversation with the model's chat template.
-    pub fn conversation(&self, call: Call) -> Conversation<'_> {
+    pub fn conversation(&self, call: Call) -> Conversation {
         Conversation {
-            pipeline: self,
+            pipeline: self.clone(),
             messages: Vec::new(),
             options: ChatOptions::default(),
             call: call.for_texts(),
@@ -112,7 +110,7 @@ impl Pipeline {
     }
 }
 
-impl<'p> Conversation<'p> {
+impl Conversation {
     /// The messages so far.
     pub fn messages(&self) -> &[Message] {
         &self.messages
@@ -141,7 +139,7 @@ impl<'p> Conversation<'p> {
     pub fn set(&mut self, name: &str, value: serde_json::Value) -> Result<Vec<String>> {
         let mut call = self.call.clone();
         call.config.set(name, value)?;
-        let (_, warnings) = settings(self.pipeline, &call)?;
+        let (_, warnings) = settings(&self.pipeline, &call)?;
         self.call = call;
         self.helping = None;
         Ok(warnings)
@@ -153,7 +151,7 @@ impl<'p> Conversation<'p> {
     ///
     /// When a setting cannot be honoured, in a conversation or at all.
     pub fn settings(&self) -> Result<(Settings, Vec<String>)> {
-        settings(self.pipeline, &self.call)
+        settings(&self.pipeline, &self.call)
     }
 
     /// Sets what happens when the conversation no longer fits the model.
@@ -203,10 +201,9 @@ impl<'p> Conversation<'p> {
         let stop_strings = settings.stop_strings.clone();
         let Call { shown, streaming, .. } = self.call;
         let mut streamed = Streamed::new(self.pipeline.tokenizer()?, &settings, shown, streaming, sink);
-        let (request, _) =
-            self.pipeline.request(vec![prompt.clone()], settings, &self.call, Own::default(), Some(&mut streamed));
+        let (request, _) = self.pipeline.request(vec![prompt.clone()], settings, &self.call, Some(&mut streamed));
         let request = request.attention_mask(vec![AttentionMask::Ones]);
-        if self.helping.is_none() {
+        if self.helping.is_none() && !self.call.own.has_draft() {
             self.helping = self.pipeline.helping(&self.call)?;
         }
         let draft = self.helping.as_mut().map(Helping::draft);
@@ -295,7 +292,7 @@ impl<'p> Conversation<'p> {
     }
 }
 
-impl std::fmt::Debug for Conversation<'_> {
+impl std::fmt::Debug for Conversation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Conversation")
             .field("messages", &self.messages)

@@ -17,8 +17,9 @@ use unspool_core::stop::FinishReason;
 use unspool_core::stream::{Flow, TimedOut};
 use unspool_core::{Error, Result};
 
+use crate::answers::Answers;
 use crate::call::Call;
-use crate::pipeline::{Answers, Pipeline};
+use crate::pipeline::Pipeline;
 use crate::prompt::Prompts;
 use crate::text::TextSink;
 

@@ -9,14 +9,12 @@ use unspool_core::generate::{Request, generate};
 use unspool_core::hidden::HiddenAsk;
 use unspool_core::stop::FinishReason;
 use unspool_core::stream::TokenSink;
-use unspool_core::{
-    Assist, AttentionMask, DraftCounts, Error, Keep, Model, Own, PromptOutput, Result, Sequence, Timing, TokenId,
-    Vocabulary, check_ids,
-};
+use unspool_core::{Assist, AttentionMask, Error, Keep, Model, Result, Sequence, TokenId, Vocabulary, check_ids};
 use unspool_onnx::folder::root_of;
 use unspool_onnx::{Description, EngineSupport, GraphWeights, OnnxModel, OnnxOptions};
 use unspool_tasks::{ChatOptions, ChatTemplate, Message, Shown, StopHold, Tokenizer};
 
+use crate::answers::{Answer, Answers};
 use crate::assistant::{self, Helper, Helping};
 use crate::call::{Call, random_seed};
 use crate::open::{Loadable, OpenOptions, loadable};
@@ -37,40 +35,6 @@ pub struct Pipeline {
     pub(crate) layers: Layers,
     graph: Option<OnnxModel>,
     helper: Option<Arc<Helper>>,
-}
-
-/// What was written for the prompts of a call.
-#[derive(Clone, Debug)]
-pub struct Answers {
-    /// One entry per prompt, in order.
-    pub answers: Vec<Answer>,
-    /// Where the time went.
-    pub timing: Timing,
-    /// What drafts did, over all sequences, when tokens were drafted.
-    pub drafts: Option<DraftCounts>,
-    /// The seed of the draws, when tokens were drawn.
-    pub seed: Option<u64>,
-    /// One line per setting that had no effect as it was combined.
-    pub warnings: Vec<String>,
-}
-
-impl Answers {
-    /// The text of the first sequence of the first prompt.
-    pub fn text(&self) -> &str {
-        self.answers.first().and_then(|answer| answer.texts.first()).map_or("", String::as_str)
-    }
-}
-
-/// What was written for one prompt.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// The prompt's tokens; with `token_healing` those that it was healed to.
-    pub prompt_ids: Vec<TokenId>,
-    /// The text of each sequence, without special tokens and without the token that ended it; empty when the model has no
-    /// tokenizer.
-    pub texts: Vec<String>,
-    /// The new tokens and what else was asked for.
-    pub output: PromptOutput,
 }
 
 impl Pipeline {
@@ -304,7 +268,10 @@ impl Pipeline {
     ///
     /// When a setting cannot be honoured.
     pub fn settings(&self, call: &Call) -> Result<(Settings, Vec<String>)> {
-        Settings::resolve(&self.resolve(call), &self.facts())
+        match &call.refused {
+            Some(refused) => Err(Error::invalid_config(refused.clone())),
+            None => Settings::resolve(&self.resolve(call), &self.facts()),
+        }
     }
 
     pub(crate) fn facts(&self) -> ModelFacts {
@@ -323,7 +290,7 @@ impl Pipeline {
     /// When a setting or a prompt is not usable, or the engine fails.
     pub fn generate(&self, prompts: impl Prompts, call: &Call) -> Result<Answers> {
         let (ids, call) = self.prepare(&prompts.into_prompts(), call)?;
-        self.generate_ids(ids, &call, Own::default(), None)
+        self.generate_ids(ids, &call, None)
     }
 
     /// As [`generate`](Pipeline::generate); `sink` is told the text while it is written.
@@ -387,11 +354,11 @@ impl Pipeline {
     pub fn stream_ids(&self, ids: Vec<Vec<TokenId>>, call: &Call, sink: &mut dyn TextSink) -> Result<Answers> {
         let (settings, _) = self.settings(call)?;
         let mut streamed = Streamed::new(self.tokenizer()?, &settings, call.shown, call.streaming, sink);
-        self.generate_ids(ids, call, Own::default(), Some(&mut streamed))
+        self.generate_ids(ids, call, Some(&mut streamed))
     }
 
-    /// The whole door, Python's `generate()`: token ids, the caller's own rules and criteria, and a sink for tokens. 20 new
-    /// tokens unless a length is set ([`Call::for_texts`] makes it 256).
+    /// Generates from token ids, as Python's `generate()`; `sink` receives the tokens as they are generated. 20 new tokens
+    /// unless a length is set ([`Call::for_texts`] makes it 256).
     ///
     /// # Errors
     ///
@@ -400,12 +367,11 @@ impl Pipeline {
         &self,
         ids: Vec<Vec<TokenId>>,
         call: &Call,
-        own: Own,
         sink: Option<&mut dyn TokenSink>,
     ) -> Result<Answers> {
         let (mut settings, mut warnings) = self.settings(call)?;
-        let mut helping = if own.draft.is_some() { None } else { self.helping(call)? };
-        let assistant = own.draft.is_some() || self.helper.is_some();
+        let mut helping = if call.own.has_draft() { None } else { self.helping(call)? };
+        let assistant = call.own.has_draft() || self.helper.is_some();
         warnings.extend(assistant::without_effect(call, &settings, assistant));
         let draft = helping.as_mut().map(Helping::draft);
         let sink = sink.map(|sink| sink as &mut dyn TokenSink);
@@ -421,7 +387,7 @@ impl Pipeline {
             warnings.extend(told);
         }
         let stops = StopHold::new(settings.stop_strings.clone());
-        let (request, seed) = self.request(prompts.clone(), settings, &call, own, sink);
+        let (request, seed) = self.request(prompts.clone(), settings, &call, sink);
         let assist = Assist { draft, always: call.always_draft, elapsed: None };
         let output = generate(&*self.model, request.assist(assist))?;
         let drafts = output.drafts();
@@ -443,7 +409,6 @@ impl Pipeline {
         prompts: Vec<Vec<TokenId>>,
         settings: Settings,
         call: &Call,
-        own: Own,
         sink: Option<&'a mut dyn TokenSink>,
     ) -> (Request<'a>, Option<u64>) {
         let seed = settings.do_sample.then(|| call.seed.unwrap_or_else(random_seed));
@@ -453,7 +418,7 @@ impl Pipeline {
         request.logprobs = call.logprobs;
         request.attention_mask.clone_from(&call.attention_mask);
         request.negative_prompts.clone_from(&call.negative_prompts);
-        request.own = own;
+        request.own.clone_from(&call.own);
         request.vocabulary = self.vocabulary();
         request.sink = sink;
         (request, seed)

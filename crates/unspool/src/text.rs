@@ -7,7 +7,9 @@ use unspool_core::stream::{Flow, TokenEvent, TokenSink};
 use unspool_core::{Settings, TokenId};
 use unspool_tasks::{Pieces, Shown, StopHold, TextStreamer, Tokenizer};
 
-/// Takes text while it is written; Python's `TextStreamer`, for any number of rows.
+/// Receives text as it is generated; Python's `TextStreamer`, for any number of rows.
+///
+/// [`stdout`](crate::stdout) is a sink that prints.
 ///
 /// How the text is cut is said by [`Streaming`]; a piece never ends inside a character. A closure over the row and the
 /// piece is a sink.
@@ -25,6 +27,9 @@ use unspool_tasks::{Pieces, Shown, StopHold, TextStreamer, Tokenizer};
 /// ```
 #[doc(alias = "TextStreamer")]
 pub trait TextSink: Send {
+    /// A generation begins; its rows count from 0.
+    fn begin(&mut self) {}
+
     /// A token of `row` was written; `piece` is the text that is shown with it, often empty. A prompt that is shown is one
     /// piece before all others. `row` is `prompt * num_return_sequences + sequence`.
     fn text(&mut self, row: usize, piece: &str) -> Flow;
@@ -179,6 +184,7 @@ impl<'a> Streamed<'a> {
         let stop_strings = if held { settings.stop_strings.clone() } else { Vec::new() };
         // Who asks for special tokens sees the end token too.
         let eos_token_id = if streaming.skip_special_tokens { settings.eos_token_id.clone() } else { Vec::new() };
+        sink.begin();
         Streamed { tokenizer, stop_strings, eos_token_id, shown, streaming, rows: BTreeMap::new(), sink }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use unspool::{
     Call, Chat, ChatOptions, ChatTemplate, Context, EngineChoice, ErrorKind, FinishReason, Flow, GenerationConfig,
-    Message, OpenOptions, Own, Pipeline, Prompt, Row, Shown, StreamBy, Streaming, TextSink, TextStreamer, TokenId,
+    Message, OpenOptions, Pipeline, Prompt, Row, Shown, StreamBy, Streaming, TextSink, TextStreamer, TokenId,
     Tokenizer,
 };
 use unspool_testing::ScriptedModel;
@@ -87,7 +87,7 @@ fn a_rule_of_the_callers_own_has_its_effect() {
         scores.iter_mut().enumerate().for_each(|(id, score)| *score = if id == 7 { 0.0 } else { f32::NEG_INFINITY });
         Ok(())
     };
-    let answers = hashed().generate_ids(vec![vec![1]], &Call::new(), Own::new().processor(only_seven), None).unwrap();
+    let answers = hashed().generate_ids(vec![vec![1]], &Call::new().processor(only_seven), None).unwrap();
     assert_eq!(answers.answers[0].output.sequences[0].ids, [7; 6]);
 }
 
@@ -264,7 +264,7 @@ fn texts_have_the_length_of_pipelines_and_ids_that_of_generate() {
     let written = |answers: unspool::Answers| answers.answers[0].output.sequences[0].ids.len();
     assert_eq!(written(pipeline.generate("the river", &Call::new()).unwrap()), 256);
     assert_eq!(written(pipeline.stream("the river", &Call::new(), &mut Told::default()).unwrap()), 256);
-    assert_eq!(written(pipeline.generate_ids(vec![vec![1]], &Call::new(), Own::new(), None).unwrap()), 20);
+    assert_eq!(written(pipeline.generate_ids(vec![vec![1]], &Call::new(), None).unwrap()), 20);
     let call = Call::new().for_texts();
     assert_eq!(written(pipeline.stream_ids(vec![vec![1]], &call, &mut Told::default()).unwrap()), 256);
 
@@ -397,14 +397,15 @@ fn an_assistant_of_another_vocabulary_needs_tokenizers() {
 
 #[test]
 fn a_draft_of_the_callers_own_is_asked() {
+    #[derive(Clone)]
     struct Sevens;
     impl unspool::Draft for Sevens {
         fn draft(&mut self, ask: &unspool::draft::Ask<'_>) -> unspool::Result<unspool::draft::Drafted> {
             Ok(unspool::draft::Drafted::tokens(vec![7; ask.most.min(2)]))
         }
     }
-    let call = Call { always_draft: true, ..Call::new() };
-    let answers = hashed().generate_ids(vec![vec![1]], &call, Own::new().draft(Sevens), None).unwrap();
+    let call = Call::new().always_draft(true).draft(Sevens);
+    let answers = hashed().generate_ids(vec![vec![1]], &call, None).unwrap();
     let plain = hashed().generate(Prompt::Ids(vec![1]), &Call::new()).unwrap();
     assert_eq!(answers.answers[0].output.sequences[0].ids, plain.answers[0].output.sequences[0].ids);
     assert!(answers.drafts.unwrap().drafted >= 8);

@@ -76,7 +76,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
 /// A conversation on a terminal or a pipe.
 struct Chat<'p> {
     pipeline: &'p Pipeline,
-    conversation: Conversation<'p>,
+    conversation: Conversation,
     warned: notice::Warned,
     for_people: bool,
     /// Whether a line failed.
@@ -172,7 +172,7 @@ impl Chat<'_> {
     }
 }
 
-fn set(name: &str, text: &str, conversation: &mut Conversation<'_>) -> Result<Vec<String>, String> {
+fn set(name: &str, text: &str, conversation: &mut Conversation) -> Result<Vec<String>, String> {
     let name = name.replace('-', "_");
     // An unknown name is told by the conversation, with the nearest one.
     let value = match Field::named(&name) {
@@ -213,7 +213,7 @@ impl TextSink for Answering {
 }
 
 /// Writes the messages as JSON.
-fn save(target: &Path, replace: bool, conversation: &Conversation<'_>) -> Result<(), Error> {
+fn save(target: &Path, replace: bool, conversation: &Conversation) -> Result<(), Error> {
     let json = serde_json::to_string_pretty(conversation.messages())
         .map_err(|error| Error::io("the messages are not JSON").because(error))?;
     file::write(target, &(json + "\n"), replace, "use /save!")

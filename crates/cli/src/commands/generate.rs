@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::{ArgMatches, FromArgMatches};
 use serde_json::{Value, json};
 use unspool::{
-    Answers, AttentionMask, Call, FinishReason, Flow, GenerationConfig, Own, Pipeline, Prompt, StreamBy, Streaming,
+    Answers, AttentionMask, Call, FinishReason, Flow, GenerationConfig, Pipeline, Prompt, StreamBy, Streaming,
     TokenEvent, TokenId, TokenSink, random_seed,
 };
 
@@ -202,7 +202,7 @@ impl Work<'_> {
             let _listening = interrupt::listen(Mode::SecondEnds);
             let call = self.call_of(first, ids.len());
             let mut sink = UntilPressed::showing();
-            let answers = self.pipeline.generate_ids(ids, &call, Own::new(), Some(&mut sink))?;
+            let answers = self.pipeline.generate_ids(ids, &call, Some(&mut sink))?;
             self.warned.warn(&answers.warnings);
             self.summary.borrow_mut().add(&answers, sink.first);
             for line in self.lines(first, &answers) {
@@ -226,7 +226,7 @@ impl Work<'_> {
             let _listening = interrupt::listen(Mode::SecondEnds);
             let call = self.call_of(first, ids.len());
             let mut sink = UntilPressed::default();
-            let answers = self.pipeline.generate_ids(ids, &call, Own::new(), Some(&mut sink))?;
+            let answers = self.pipeline.generate_ids(ids, &call, Some(&mut sink))?;
             self.warned.warn(&answers.warnings);
             if interrupt::pressed() {
                 bar.abandon();

@@ -18,6 +18,7 @@ use crate::vocabulary::{TextUnit, Vocabulary};
 ///
 /// Cost per token: a search in at most the length of a stop string plus the newest token's text.
 #[doc(alias = "StopStringCriteria")]
+#[derive(Clone)]
 pub struct StopStrings {
     vocabulary: Arc<dyn Vocabulary>,
     stop_strings: Vec<String>,
