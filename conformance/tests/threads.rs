@@ -21,7 +21,9 @@ fn models_that_run_at_the_same_time_write_what_they_write_alone() {
         Pipeline::open(&folder, &options)
     };
     let models = match [2, 2, 1, 3].map(open) {
-        [Err(error), ..] if error.to_string().contains("was not found") => {
+        [Err(error), ..]
+            if error.to_string().contains("was not found") && unspool_testing::engines_may_be_missing() =>
+        {
             eprintln!("SKIPPED: ONNX Runtime cannot be used here: {error}");
             return;
         }

@@ -242,6 +242,7 @@ fn written(
     let states = searches.map(|_| decode::contrastive_states(model, &settings)).transpose()?;
     let guidance = Guidance::open(model, &settings, &prompts, negative_prompts)?;
     clock.restart();
+    clock.refuse_nan(!settings.rules.remove_invalid_values);
     let (before, slot) = kept.map(|slot| (slot.take(), slot)).unzip();
     // What a kept session holds was run without a look at its hidden states.
     let before = before.filter(|_| states.is_none() && !settings.output_hidden_states);

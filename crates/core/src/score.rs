@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::decode::feed;
+use crate::decode::{check_numbers, feed};
 use crate::error::{Error, Result};
 use crate::memory::Need;
 use crate::model::{Keep, Model, Session, SessionOptions};
@@ -179,6 +179,7 @@ fn run(
 ) -> Result<()> {
     for inputs in feed(rows, chunk, keep) {
         let logits = session.step(&inputs)?;
+        check_numbers(&logits, &inputs)?;
         let owners = inputs.iter().enumerate().flat_map(|(row, input)| std::iter::repeat_n(row, input.tokens.len()));
         // With `Keep::None` there are no scores to tell.
         for (kept, row) in (0..logits.kept()).zip(owners) {

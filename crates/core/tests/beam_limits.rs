@@ -73,7 +73,11 @@ fn nothing_left_to_choose_and_numbers_that_are_none() {
                 settings.eos_token_id = vec![2];
                 let drawn = settings.do_sample;
                 match run(&model, settings) {
-                    Ok(output) => assert_eq!(output.prompts[0].sequences.len(), 4),
+                    Ok(output) => {
+                        assert!(!score.is_nan());
+                        assert_eq!(output.prompts[0].sequences.len(), 4);
+                    }
+                    Err(error) if score.is_nan() => assert!(error.message().contains("no numbers (NaN)"), "{error}"),
                     Err(error) => {
                         assert!(drawn && error.message().contains("drawn"), "{error}");
                         assert_eq!(error.place(), Some("prompt 0, new token 2"));

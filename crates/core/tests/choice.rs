@@ -203,3 +203,23 @@ fn draws_follow_the_distribution() {
         assert!(count.abs_diff(expected) < 300, "{counts:?}");
     }
 }
+
+#[test]
+fn scores_that_are_no_numbers_are_an_error_unless_they_are_removed() {
+    let model =
+        ScriptedModel::from_fn(
+            4,
+            |ids: &[TokenId]| {
+                if ids.len() < 3 { vec![0.0, 1.0, 0.5, 2.0] } else { vec![0.0, f32::NAN, 1.0, 0.5] }
+            },
+        );
+    let run = |settings: Settings| generate(&model, Request::new(vec![vec![0], vec![1, 2]], settings));
+    let error = run(new_tokens(5)).unwrap_err();
+    assert!(error.to_string().contains("NaN") && error.to_string().contains("row 1 of 2"), "{error}");
+    let mut settings = new_tokens(5);
+    settings.beams.num_beams = 2;
+    assert!(run(settings).unwrap_err().to_string().contains("remove_invalid_values"));
+    let mut removing = new_tokens(5);
+    removing.rules.remove_invalid_values = true;
+    assert_eq!(ids(&run(removing).unwrap())[0], [3, 3, 2, 2, 2]);
+}

@@ -43,7 +43,7 @@ fn open(name: &str, engine: EngineChoice) -> Option<OnnxModel> {
         {
             None
         }
-        Err(why) if why.to_string().contains("was not found") => {
+        Err(why) if why.to_string().contains("was not found") && unspool_testing::engines_may_be_missing() => {
             eprintln!("skipped {name} on {engine:?}: {why}");
             None
         }

@@ -16,12 +16,26 @@ pub(crate) struct Clock {
     model: Duration,
     prompt_tokens: usize,
     peers: Option<Box<dyn Peers>>,
+    /// Whether scores that are no numbers are an error.
+    refuses_nan: bool,
 }
 
 impl Clock {
     /// Starts now.
     pub(crate) fn start(peers: Option<Box<dyn Peers>>) -> Self {
-        Clock { start: Instant::now(), prompt: None, model: Duration::ZERO, prompt_tokens: 0, peers }
+        Clock {
+            start: Instant::now(),
+            prompt: None,
+            model: Duration::ZERO,
+            prompt_tokens: 0,
+            peers,
+            refuses_nan: false,
+        }
+    }
+
+    /// Makes scores that are no numbers an error, or lets them pass: the rules then do something about them.
+    pub(crate) fn refuse_nan(&mut self, refuses: bool) {
+        self.refuses_nan = refuses;
     }
 
     /// Starts anew: what was before is not counted.
@@ -55,7 +69,11 @@ impl Clock {
         let begin = Instant::now();
         let logits = session.step(rows)?;
         self.ran(begin, rows);
-        check(logits, rows, vocab)
+        let logits = check(logits, rows, vocab)?;
+        if self.refuses_nan {
+            check_numbers(&logits, rows)?;
+        }
+        Ok(logits)
     }
 
     /// The same with the hidden states that `ask` names.
@@ -76,7 +94,11 @@ impl Clock {
         let begin = Instant::now();
         let (logits, hidden) = session.step_hidden(rows, ask)?;
         self.ran(begin, rows);
-        Ok((check(logits, rows, vocab)?, hidden))
+        let logits = check(logits, rows, vocab)?;
+        if self.refuses_nan {
+            check_numbers(&logits, rows)?;
+        }
+        Ok((logits, hidden))
     }
 
     fn ran(&mut self, begin: Instant, rows: &[RowInput<'_>]) {
@@ -108,6 +130,35 @@ impl Clock {
             model_s: self.model.as_secs_f64(),
         }
     }
+}
+
+/// Refuses scores that are no numbers: whatever is chosen by them is noise.
+///
+/// # Errors
+///
+/// When there is a NaN among the scores; the message names the row.
+pub(crate) fn check_numbers(logits: &Logits<'_>, rows: &[RowInput<'_>]) -> Result<()> {
+    let positions = rows.iter().enumerate().flat_map(|(row, input)| {
+        let count = match input.keep {
+            Keep::None => 0,
+            Keep::Last => input.tokens.len().min(1),
+            Keep::All => input.tokens.len(),
+        };
+        std::iter::repeat_n(row, count)
+    });
+    for (kept, row) in (0..logits.kept()).zip(positions) {
+        // Without an early end inside a piece, so that the compiler looks at many numbers at once.
+        let pieces = &mut logits.row(kept).chunks(4096);
+        if pieces.any(|piece| piece.iter().fold(false, |found, score| found | score.is_nan())) {
+            return Err(Error::invalid_model(format!(
+                "the model returned scores that are no numbers (NaN) for row {row} of {}: its weights are damaged, or overflow \
+                 their type; download it again or take other weights (--dtype, --weights), or set remove_invalid_values to go on \
+                 regardless",
+                rows.len()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Holds the scores of a step against what was asked for.

@@ -25,7 +25,7 @@ pub use resume::KeptSession;
 
 pub(crate) use assisted::Assisted;
 pub(crate) use beam::Beams;
-pub(crate) use clock::Clock;
+pub(crate) use clock::{Clock, check_numbers};
 pub(crate) use contrastive::{Contrastive, states as contrastive_states};
 pub(crate) use feed::feed;
 pub(crate) use guidance::Guidance;
