@@ -171,6 +171,7 @@ fn seed() -> Arg {
         .long("seed")
         .value_name("N")
         .value_parser(value_parser!(u64))
+        .allow_negative_numbers(true)
         .help("Where random draws start; the same seed gives the same tokens [default: random]")
         .help_heading("Generation")
 }
@@ -215,6 +216,7 @@ fn inspect() -> Command {
             .long("tokens")
             .value_name("N")
             .value_parser(value_parser!(u64))
+            .allow_negative_numbers(true)
             .help("Tokens whose cache is measured [default: the maximum positions]")
             .help_heading("Output"),
         Arg::new("tensors")
@@ -346,6 +348,11 @@ mod tests {
                 "chat m --threads 0",
                 "invalid value '0' for '--threads <N>': 0 is not in 1..=65535; see `unspool chat --help`",
             ),
+            (
+                "chat m --seed -1",
+                "invalid value '-1' for '--seed <N>': expected an integer, 0 or more; see `unspool chat --help`",
+            ),
+            ("--quiet", "a command is needed; see `unspool --help`"),
             (
                 "completions tcsh",
                 "invalid value 'tcsh' for '<SHELL>' [possible values: bash, zsh, fish]; a similar value exists: 'zsh'; see `unspool completions --help`",

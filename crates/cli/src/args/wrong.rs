@@ -23,9 +23,17 @@ pub fn message(error: &clap::Error) -> String {
             Some(ContextValue::Strings(missing)) => format!("{} is missing", missing.join(" ")),
             _ => text(error),
         },
+        ErrorKind::MissingSubcommand => "a command is needed".to_owned(),
         _ => text(error),
     }
 }
+
+/// The words of Rust's number parser, and plainer ones.
+const NUMBERS: [(&str, &str); 3] = [
+    ("invalid digit found in string", "expected an integer, 0 or more"),
+    ("cannot parse integer from empty string", "expected an integer, 0 or more"),
+    ("number too large to fit in target type", "this number is too large"),
+];
 
 /// The parser's own words, without its page of usage.
 fn text(error: &clap::Error) -> String {
@@ -36,5 +44,6 @@ fn text(error: &clap::Error) -> String {
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
         .filter(|line| !line.is_empty());
     let text = lines.collect::<Vec<_>>().join(" ").replace(" tip: ", "; ");
+    let text = NUMBERS.iter().fold(text, |text, (theirs, plain)| text.replace(theirs, plain));
     text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
