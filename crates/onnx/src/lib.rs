@@ -15,7 +15,7 @@ pub mod model;
 pub mod weights;
 
 pub use description::{Description, EngineSupport};
-pub use engine::EngineChoice;
+pub use engine::{EngineChoice, NO_ORT_HINT};
 pub use graph::CacheMode;
 pub use model::{OnnxModel, OnnxOptions};
 pub use weights::{GraphWeights, WeightKind};

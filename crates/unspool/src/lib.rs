@@ -91,7 +91,7 @@ pub use unspool_core::{file, json};
 #[cfg(feature = "hub")]
 pub use unspool_hub as hub;
 pub use unspool_import::{ImportOptions, ImportReport, OnProgress, Progress, Weights, import};
-pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport, GraphWeights, WeightKind};
+pub use unspool_onnx::{CacheMode, Description, EngineChoice, EngineSupport, GraphWeights, NO_ORT_HINT, WeightKind};
 pub use unspool_tasks::{
     ChatOptions, ChatTemplate, Clock, ContinueFinalMessage, Message, Shown, TextStreamer, Tokenizer,
 };

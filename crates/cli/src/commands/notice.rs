@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use unspool::{OpenOptions, Pipeline};
+use unspool::{NO_ORT_HINT, OpenOptions, Pipeline, cache_folder};
 
 use crate::failure::Failure;
 use crate::interrupt::{self, Mode};
@@ -61,9 +61,20 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Pipeline, Failure> {
     }
     let opened = opened?;
     if let Some(hint) = opened.description().and_then(|description| description.engine_hint.as_deref()) {
-        say(hint);
+        if !is_quiet() && (hint != NO_ORT_HINT || first_time()) {
+            say(hint);
+        }
     }
     Ok(opened)
+}
+
+/// Whether this machine has not been told yet how to be faster: a marker in the cache folder remembers it.
+fn first_time() -> bool {
+    let Ok(folder) = cache_folder() else { return true };
+    let marker = folder.join(".told-of-onnxruntime");
+    let made = std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::File::options().write(true).create_new(true).open(marker));
+    !made.is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists)
 }
 
 /// Warnings of several calls, each line said once.

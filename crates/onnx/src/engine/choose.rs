@@ -34,6 +34,10 @@ impl FromStr for EngineChoice {
     }
 }
 
+/// The hint when the built-in engine runs a model because ONNX Runtime is not on the machine. It is the same for every model.
+pub const NO_ORT_HINT: &str =
+    "note: the built-in engine (rten) runs this model; `pip install onnxruntime` makes it about twice as fast";
+
 /// A loaded engine, and what to tell the user about the choice.
 pub struct Chosen {
     /// The engine.
@@ -71,8 +75,7 @@ pub fn choose(choice: EngineChoice, path: &Path, signature: &Signature, threads:
             let named = std::env::var_os("ORT_DYLIB_PATH").is_some_and(|path| !path.is_empty());
             let hint = match find_ort(threads) {
                 Err(error) if named => format!("note: the built-in engine (rten) runs this model, because {error}"),
-                _ => "note: the built-in engine (rten) runs this model; `pip install onnxruntime` makes it about twice as fast"
-                    .to_owned(),
+                _ => NO_ORT_HINT.to_owned(),
             };
             Ok(Chosen { engine: load_rten(path, signature, threads)?, hint: Some(hint) })
         }

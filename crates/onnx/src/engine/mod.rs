@@ -7,4 +7,4 @@ pub mod ort;
 #[cfg(feature = "rten")]
 pub mod rten;
 
-pub use choose::EngineChoice;
+pub use choose::{EngineChoice, NO_ORT_HINT};
