@@ -105,3 +105,13 @@ pub use unspool_tasks::{
 pub fn open(path: impl AsRef<std::path::Path>) -> Result<Pipeline> {
     Pipeline::open(path, &OpenOptions::default())
 }
+
+/// The code of the guide and of the README, which is compiled with the tests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../docs/library.md")]
+    struct Guide;
+
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+}
