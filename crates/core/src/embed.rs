@@ -47,7 +47,7 @@ pub fn embed(
     batch: usize,
 ) -> Result<Vec<Vec<f32>>> {
     for (index, ids) in texts.iter().enumerate() {
-        check(model, ids).map_err(|error| error.at(format!("text {index}")))?;
+        check(model, ids).map_err(|error| error.at_one_of("text", index, texts.len()))?;
     }
     let mut vectors = Vec::with_capacity(texts.len());
     for part in texts.chunks(batch.max(1)) {

@@ -52,6 +52,12 @@ impl Error {
         self
     }
 
+    /// Adds which of `count` things it happened to; a single one needs no number.
+    #[must_use]
+    pub fn at_one_of(self, what: &str, index: usize, count: usize) -> Self {
+        if count > 1 { self.at(format_args!("{what} {index}")) } else { self }
+    }
+
     /// Names the setting that asked for what failed.
     pub(crate) fn of(mut self, setting: &str) -> Self {
         self.message = format!("{setting} is set, and {}", self.message);

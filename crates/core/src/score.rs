@@ -86,7 +86,7 @@ pub fn score(
     max_chunk: Option<usize>,
 ) -> Result<Vec<TextScore>> {
     for (index, text) in texts.iter().enumerate() {
-        check(model, text).map_err(|error| error.at(format!("text {index}")))?;
+        check(model, text).map_err(|error| error.at_one_of("text", index, texts.len()))?;
     }
     let together = batch.min(HELD / model.vocab_size().max(1) / LEAST).max(1);
     let mut scores = Vec::with_capacity(texts.len());

@@ -45,7 +45,7 @@ fn an_id_outside_the_vocabulary() {
 #[test]
 fn a_prompt_longer_than_the_positions() {
     let error = refusal(vec![vec![1; 7]], Settings::default()).to_string();
-    assert!(error.starts_with("prompt 0: the prompt has 7 tokens and the model takes at most 6 positions"), "{error}");
+    assert!(error.starts_with("the prompt has 7 tokens and the model takes at most 6 positions"), "{error}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn negative_prompts_that_do_not_fit() {
     let cases = [
         (plain(), vec![vec![1]], "guidance_scale is not set"),
         (guided(), vec![vec![1], vec![2]], "got 2 negative prompts for 1 prompts"),
-        (guided(), vec![vec![]], "negative prompt 0: it has no tokens"),
+        (guided(), vec![vec![]], "negative prompt: it has no tokens"),
         (guided(), vec![vec![10]], "id 10 at position 0 is outside the vocabulary"),
         (guided(), vec![vec![1; 6]], "reaches 7 tokens, the model has 6 positions"),
     ];

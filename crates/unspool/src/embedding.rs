@@ -44,9 +44,12 @@ impl Pipeline {
     /// # }
     /// ```
     pub fn embed(&self, texts: impl Prompts, options: &EmbedOptions) -> Result<Vec<Vec<f32>>> {
-        let texts = texts.into_prompts().into_iter().enumerate();
+        let texts = texts.into_prompts();
+        let count = texts.len();
         let ids = texts
-            .map(|(index, text)| self.tokens_read(&text).map_err(|error| error.at(format!("text {index}"))))
+            .into_iter()
+            .enumerate()
+            .map(|(index, text)| self.tokens_read(&text).map_err(|error| error.at_one_of("text", index, count)))
             .collect::<Result<Vec<Vec<TokenId>>>>()?;
         self.embed_ids(&ids, options)
     }

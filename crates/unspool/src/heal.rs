@@ -23,11 +23,16 @@ impl Pipeline {
     ) -> Result<(Vec<Vec<TokenId>>, Vec<String>)> {
         let tokenizer = self.tokenizer()?;
         let (mut healed, mut warnings) = (Vec::with_capacity(prompts.len()), Vec::new());
+        let count = prompts.len();
         for (index, ids) in prompts.into_iter().enumerate() {
-            let place = |error: Error| error.at(format!("prompt {index}"));
+            let place = |error: Error| error.at_one_of("prompt", index, count);
             let mut healing = tokenizer.heal(&ids).map_err(place)?;
             let number = first_prompt.wrapping_add(index);
-            warnings.extend(healing.warning.map(|warning| format!("prompt {number}: {warning}")));
+            warnings.extend(healing.warning.map(|warning| match number.max(count - 1) {
+                // The only one.
+                0 => warning,
+                _ => format!("prompt {number}: {warning}"),
+            }));
             if let (Some(choice), Some(last)) = (healing.choice, healing.ids.last_mut()) {
                 *last = self.choose(choice, number, seed).map_err(place)?;
             }

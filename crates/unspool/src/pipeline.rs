@@ -313,11 +313,11 @@ impl Pipeline {
     ///
     /// # Errors
     ///
-    /// When one cannot be encoded; the place is the prompt's index.
+    /// When one cannot be encoded; of several, the place is the prompt's index.
     pub fn encode_all(&self, prompts: &[Prompt]) -> Result<Vec<Vec<TokenId>>> {
         let numbered = prompts.iter().enumerate();
         numbered
-            .map(|(index, prompt)| self.encode(prompt).map_err(|error| error.at(format!("prompt {index}"))))
+            .map(|(index, prompt)| self.encode(prompt).map_err(|error| error.at_one_of("prompt", index, prompts.len())))
             .collect()
     }
 

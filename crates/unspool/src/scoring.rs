@@ -133,7 +133,9 @@ impl Pipeline {
     pub fn score(&self, texts: &[Scorable], options: &ScoreOptions) -> Result<Vec<TextScore>> {
         let numbered = texts.iter().enumerate();
         let texts = numbered
-            .map(|(index, text)| self.scorable(text, options).map_err(|error| error.at(format!("text {index}"))))
+            .map(|(index, text)| {
+                self.scorable(text, options).map_err(|error| error.at_one_of("text", index, texts.len()))
+            })
             .collect::<Result<Vec<_>>>()?;
         score(self.model(), &texts, options.batch, None)
     }

@@ -58,7 +58,7 @@ impl Guidance {
         }
         let mut capacity = 0;
         for (index, (context, prompt)) in contexts.iter().zip(prompts).enumerate() {
-            let at = |error: Error| error.at(format!("negative prompt {index}"));
+            let at = |error: Error| error.at_one_of("negative prompt", index, contexts.len()).at("negative prompt");
             if context.is_empty() {
                 return Err(at(Error::invalid_input("it has no tokens; give at least one")));
             }

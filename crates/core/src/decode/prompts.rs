@@ -73,7 +73,7 @@ pub(crate) fn check<'a>(
     let check_one = |(index, ids): (usize, &'a Vec<TokenId>)| {
         let mask = masks.get(index).copied().unwrap_or_default();
         check_one(ids, mask, settings, model.vocab_size(), positions)
-            .map_err(|error| error.at(format!("prompt {index}")))
+            .map_err(|error| error.at_one_of("prompt", index, prompts.len()))
     };
     prompts.iter().enumerate().map(check_one).collect()
 }
