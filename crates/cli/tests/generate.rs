@@ -489,10 +489,11 @@ fn a_run_that_is_interrupted_goes_on_and_gives_the_same_answers() {
     }
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let ended = child.wait_with_output().unwrap();
-    if ended.status.code() == Some(130) {
-        assert!(!out.exists() && part.exists());
-        assert!(String::from_utf8_lossy(&ended.stderr).contains("run the same command again to continue"));
-    }
+    assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(!out.exists() && part.exists());
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("run the same command again to continue"));
+    let answered = json_lines(&std::fs::read_to_string(&part).unwrap()).len();
+    assert!((1..400).contains(&answered), "{answered} prompts were answered before the signal ended the run");
     assert_eq!(unspool(&arguments).fine(), "");
     let first = json_lines(&std::fs::read_to_string(&out).unwrap());
     assert_eq!(first.len(), 400);
