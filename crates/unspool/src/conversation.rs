@@ -40,7 +40,7 @@ pub struct Conversation {
 /// What a conversation does when it no longer fits the model's positions (or `max_length`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Context {
-    /// The turn fails with [`ErrorKind::TooLong`](crate::ErrorKind::TooLong), and the conversation stays as it was.
+    /// The turn fails with [`TooLong`](crate::ErrorKind::TooLong), and the conversation stays as it was.
     #[default]
     Refuse,
     /// The oldest turns are no longer read, the system message and the latest turns are: so many are dropped that an

@@ -25,7 +25,7 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | opening a model | [`open`], [`OpenOptions`], [`Pipeline`] |
+//! | opening a model | [`open`](fn@open), [`OpenOptions`], [`Pipeline`] |
 //! | settings, seeds, log-probabilities | [`Call`] |
 //! | what was generated | [`Answers`], [`Answer`], [`Sequence`] |
 //! | text as it is generated | [`Pipeline::stream`], [`stdout`], [`TextSink`]; on another thread [`Pipeline::text_events`], [`Pipeline::text_stream`] |

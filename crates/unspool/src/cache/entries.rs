@@ -73,7 +73,7 @@ pub struct PruneOptions {
 }
 
 impl Caches {
-    /// The caches that [`open`](crate::open) uses.
+    /// The caches that [`open`](fn@crate::open) uses.
     ///
     /// # Errors
     ///
