@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use unspool_core::{Error, Result, file};
 
@@ -25,6 +26,9 @@ const COPIED: [&str; 9] = [
     "vocab.json",
     "merges.txt",
 ];
+
+/// Those of them that a model is opened with.
+const NEEDED: [&str; 3] = ["generation_config.json", "tokenizer.json", "tokenizer_config.json"];
 
 /// The folder of further chat templates, one file each.
 const TEMPLATES: &str = "additional_chat_templates";
@@ -54,11 +58,22 @@ fn copy(checkpoint: &Checkpoint, folder: &Path) -> Result<()> {
     for name in described_in(&source) {
         let (from, to) = (source.join(&name), folder.join(&name));
         let Some(bytes) = file::read_bytes(&from, MAX_BYTES)? else { continue };
-        file::check_start(&bytes).map_err(|error| error.at(from.display()))?;
+        check(&name, &bytes).map_err(|error| error.at(from.display()))?;
         let written = fs::create_dir_all(to.parent().unwrap_or(folder)).and_then(|()| fs::write(&to, bytes));
         written.map_err(|error| Error::io("cannot copy the file").at(from.display()).because(error))?;
     }
     Ok(())
+}
+
+/// Refuses what nothing could read later, while the file can still be named.
+fn check(name: &str, bytes: &[u8]) -> Result<()> {
+    file::check_start(bytes)?;
+    if !NEEDED.contains(&name) {
+        return Ok(());
+    }
+    let failed = |message: String| Error::invalid_model(format!("{message}; download the file again"));
+    let text = std::str::from_utf8(bytes).map_err(|_| failed("this file is not UTF-8 text".to_owned()))?;
+    unspool_core::json::from_str::<IgnoredAny>(text).map(|_| ()).map_err(|error| failed(error.to_string()))
 }
 
 /// The folder with the description of a safetensors checkpoint.

@@ -178,7 +178,14 @@ pub fn import(checkpoint: &Path, out: &Path, options: &ImportOptions) -> Result<
     fs::create_dir(&graphs)
         .map_err(|error| Error::io("cannot create the folder to write").at(out.display()).because(error))?;
     write_description(&checkpoint, &model)?;
-    let report = write_graph(&checkpoint, &graphs, options)?;
+    let mut report = write_graph(&checkpoint, &graphs, options)?;
+    if !model.join("tokenizer.json").is_file() {
+        report
+            .warnings
+            .push("there is no tokenizer.json beside the checkpoint; the model takes token ids and no text".to_owned());
+    }
+    // Another process may have written there meanwhile.
+    refuse_occupied(out)?;
     staging.publish(out)?;
     Ok(report)
 }

@@ -62,7 +62,28 @@ impl Manifest {
         if manifest.writer != WRITER {
             return Err(format!("version {} wrote it, this is {WRITER}", manifest.writer));
         }
-        for (name, expected) in &manifest.files {
+        manifest.check_files(folder, |_| true)?;
+        Ok(manifest)
+    }
+
+    /// Holds the graphs and weights of a folder against its list. A folder without a list, or with another version's, is not
+    /// judged, and neither are the other files: they may have been edited.
+    ///
+    /// # Errors
+    ///
+    /// When a graph or its weights are missing or cut.
+    pub fn check_graphs(folder: &Path) -> Result<()> {
+        let Ok(Some(text)) = file::read_text(&folder.join(MANIFEST), MAX_BYTES) else { return Ok(()) };
+        let Ok(manifest) = json::from_str::<Manifest>(&text) else { return Ok(()) };
+        manifest.check_files(folder, |name| name.starts_with("onnx/")).map_err(|why| {
+            Error::invalid_model(format!("this import is damaged: {why}; import the checkpoint again"))
+                .at(folder.display())
+        })
+    }
+
+    /// Holds the files that are `wanted` against their sizes.
+    fn check_files(&self, folder: &Path, wanted: impl Fn(&str) -> bool) -> std::result::Result<(), String> {
+        for (name, expected) in self.files.iter().filter(|(name, _)| wanted(name)) {
             if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
                 return Err(format!("{MANIFEST} is damaged"));
             }
@@ -74,7 +95,7 @@ impl Manifest {
                 _ => return Err(format!("{name} is missing")),
             }
         }
-        Ok(manifest)
+        Ok(())
     }
 }
 
@@ -112,9 +133,12 @@ mod tests {
 
         fs::write(at("onnx/model.onnx.data"), "123").unwrap();
         assert_eq!(check().unwrap_err(), "onnx/model.onnx.data has 3 bytes, expected 5");
+        let error = Manifest::check_graphs(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("this import is damaged: onnx/model.onnx.data has 3 bytes"), "{error}");
         fs::write(at("onnx/model.onnx.data"), "54321").unwrap();
         fs::remove_file(at("config.json")).unwrap();
         assert_eq!(check().unwrap_err(), "config.json is missing");
+        Manifest::check_graphs(folder.path()).unwrap();
         fs::write(at("config.json"), "{}").unwrap();
         check().unwrap();
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use unspool_core::{Error, Result};
+use unspool_import::manifest::Manifest;
 use unspool_import::{ImportOptions, OnProgress, Weights};
 use unspool_onnx::EngineChoice;
 
@@ -133,7 +134,10 @@ pub(crate) fn loadable(path: &Path, options: &OpenOptions, tell: &mut dyn FnMut(
     let found = look(&locate(path, options)?)?;
     check(&found, options)?;
     match found {
-        Found::Graph(graph) => Ok(Loadable { graph, dtype: options.dtype.clone() }),
+        Found::Graph(graph) => {
+            Manifest::check_graphs(&graph)?;
+            Ok(Loadable { graph, dtype: options.dtype.clone() })
+        }
         Found::Checkpoint(checkpoint) => {
             let cache = match &options.cache {
                 Some(cache) => cache.clone(),
@@ -224,7 +228,13 @@ fn look(path: &Path) -> Result<Found> {
     if !with_ending(path, "safetensors").is_empty() || path.join("model.safetensors.index.json").is_file() {
         return Ok(Found::Checkpoint(path.to_path_buf()));
     }
+    let torch = ["bin", "pt", "pth"].iter().flat_map(|end| with_ending(path, end)).next();
     match with_ending(path, "gguf").as_slice() {
+        [] if torch.is_some() => Err(Error::invalid_input(
+            "this folder holds weights in PyTorch's own format, which are not read; save them as safetensors \
+             (model.save_pretrained(folder) in Python), or take a .gguf file or an ONNX export",
+        )
+        .at(path.display())),
         [one] => Ok(Found::Checkpoint(one.clone())),
         [] => Err(Error::invalid_input(
             "this folder holds no model; expected an ONNX graph (model.onnx or onnx/model.onnx), a safetensors \
@@ -307,6 +317,8 @@ mod tests {
         assert!(look(empty.path()).unwrap_err().to_string().contains("holds no model"));
         assert!(look(&empty.path().join("a.txt")).unwrap_err().to_string().contains("no model"));
         assert!(look(&empty.path().join("nothing")).unwrap_err().to_string().contains("no model at this path"));
+        let torch = folder(&["config.json", "pytorch_model.bin"]);
+        assert!(look(torch.path()).unwrap_err().to_string().contains("PyTorch's own format"));
         let two = folder(&["a.gguf", "b.gguf"]);
         assert!(look(two.path()).unwrap_err().to_string().contains("2 .gguf files"));
     }

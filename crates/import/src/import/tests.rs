@@ -294,6 +294,25 @@ fn an_occupied_folder_is_refused_by_name() {
 }
 
 #[test]
+fn a_tokenizer_that_is_missing_or_broken_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = safetensors_folder(folder.path());
+    let out = folder.path().join("out");
+    for broken in [&b""[..], b"{\"a\":", b"\xff\xfe{}"] {
+        fs::write(checkpoint.join("tokenizer.json"), broken).unwrap();
+        let error = import(&checkpoint, &out, &ImportOptions::default()).unwrap_err().to_string();
+        let place = checkpoint.join("tokenizer.json");
+        assert!(
+            error.starts_with(&place.display().to_string()) && error.contains("download the file again"),
+            "{error}"
+        );
+    }
+    fs::remove_file(checkpoint.join("tokenizer.json")).unwrap();
+    let report = import(&checkpoint, &out, &ImportOptions::default()).unwrap();
+    assert!(report.warnings[0].contains("no tokenizer.json"), "{:?}", report.warnings);
+}
+
+#[test]
 fn what_is_no_model_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");

@@ -67,12 +67,7 @@ impl Safetensors {
         let mut number = HashMap::new();
         let mut file_of = BTreeMap::new();
         for shard in names {
-            check_name(shard)?;
-            let path = folder.join(shard);
-            if !path.exists() {
-                return Err(Error::io(format!("the index lists {shard}, which is not in the folder; download it too")));
-            }
-            let file = SafetensorsFile::open(path)?;
+            let file = SafetensorsFile::open(shard_in(folder, shard)?)?;
             // As in Python, a tensor of a listed shard counts though the index does not name it.
             for name in file.names() {
                 file_of.entry(name.to_owned()).or_insert(files.len());
@@ -141,6 +136,16 @@ fn check_name(shard: &str) -> Result<()> {
     )))
 }
 
+/// Where a shard that the index lists is.
+fn shard_in(folder: &Path, shard: &str) -> Result<PathBuf> {
+    check_name(shard)?;
+    let path = folder.join(shard);
+    if path.exists() {
+        return Ok(path);
+    }
+    Err(Error::io(format!("the index lists the file {shard}, which is not here; download it too")))
+}
+
 /// The files that hold a checkpoint's weights: those that [`Safetensors::open`] reads, with the index.
 pub(crate) fn weight_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let single = folder.join(SINGLE);
@@ -150,8 +155,7 @@ pub(crate) fn weight_files(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     let mut files = vec![index.clone()];
     for shard in read_index(&index)?.values().collect::<BTreeSet<_>>() {
-        check_name(shard).map_err(|error| error.at(index.display()))?;
-        files.push(folder.join(shard));
+        files.push(shard_in(folder, shard).map_err(|error| error.at(index.display()))?);
     }
     Ok(files)
 }
