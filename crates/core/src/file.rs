@@ -28,36 +28,6 @@ pub fn open(path: &Path) -> Result<Option<File>> {
     File::open(path).map(Some).map_err(failed)
 }
 
-/// Refuses what is often found in the place of a model's file: a pointer of Git LFS, or a web page. `start` is the file's
-/// first bytes.
-///
-/// # Errors
-///
-/// When the file is one of these; the message says which, and what to do.
-///
-/// ```
-/// use unspool_core::file::check_start;
-///
-/// assert!(check_start(b"GGUF").is_ok());
-/// let error = check_start(b"version https://git-lfs.github.com/spec/v1\noid sha256:").unwrap_err();
-/// assert!(error.to_string().contains("git lfs pull"));
-/// ```
-pub fn check_start(start: &[u8]) -> Result<()> {
-    if start.starts_with(b"version https://git-lfs") {
-        return Err(Error::invalid_model(
-            "this is a pointer of Git LFS and not the file itself; run `git lfs pull` in its folder, or download the file",
-        ));
-    }
-    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
-    let page = [&b"<!doctype html"[..], b"<html"];
-    if page.iter().any(|page| start.get(..page.len()).is_some_and(|start| start.eq_ignore_ascii_case(page))) {
-        return Err(Error::invalid_model(
-            "this is a web page (HTML) under the name of a model's file; download the file itself again",
-        ));
-    }
-    Ok(())
-}
-
 /// The bytes of a regular file of at most `limit` bytes; `None` when there is no such file.
 ///
 /// # Errors
@@ -92,7 +62,9 @@ pub fn read_bytes(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
 /// ```
 pub fn read_text(path: &Path, limit: u64) -> Result<Option<String>> {
     let Some(bytes) = read_bytes(path, limit)? else { return Ok(None) };
-    check_start(&bytes).map_err(|error| error.at(path.display()))?;
+    if let Some(what) = mistaken(&bytes) {
+        return Err(Error::invalid_model(what).at(path.display()));
+    }
     let text = String::from_utf8(bytes)
         .map_err(|error| Error::invalid_input("this file is not UTF-8 text").at(path.display()).because(error))?;
     Ok(Some(match text.strip_prefix('\u{feff}') {
@@ -146,10 +118,10 @@ mod tests {
     #[test]
     fn refuses_what_is_no_file_of_a_model() {
         for page in ["<!DOCTYPE html><html>", "\u{feff}\n <HTML lang=\"en\">", "<html>"] {
-            assert!(check_start(page.as_bytes()).unwrap_err().to_string().contains("web page"), "{page}");
+            assert!(mistaken(page.as_bytes()).unwrap().contains("HTML page"), "{page}");
         }
         for fine in ["", "<", "<s>{{ messages }}</s>", "version 2", "{}"] {
-            assert!(check_start(fine.as_bytes()).is_ok(), "{fine}");
+            assert_eq!(mistaken(fine.as_bytes()), None, "{fine}");
         }
     }
 

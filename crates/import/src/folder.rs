@@ -67,7 +67,9 @@ fn copy(checkpoint: &Checkpoint, folder: &Path) -> Result<()> {
 
 /// Refuses what nothing could read later, while the file can still be named.
 fn check(name: &str, bytes: &[u8]) -> Result<()> {
-    file::check_start(bytes)?;
+    if let Some(what) = file::mistaken(bytes) {
+        return Err(Error::invalid_model(what));
+    }
     if !NEEDED.contains(&name) {
         return Ok(());
     }

@@ -21,7 +21,6 @@ impl Bytes {
         // SAFETY: the map is read only and private to this value. Another process that cuts the file while it is read
         // ends this one with a signal; no reader of large weights can avoid that without copying them.
         let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
-        file::check_start(&map).map_err(|error| error.at(path.display()))?;
         Ok(Bytes::Mapped(map))
     }
 }

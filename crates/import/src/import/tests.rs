@@ -320,7 +320,7 @@ fn what_is_no_model_is_named() {
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12345\n";
     for name in ["model.safetensors", "tokenizer.json", "config.json"] {
         let whole = fs::read(checkpoint.join(name)).unwrap();
-        for (content, expected) in [(pointer, "git lfs pull"), ("<!DOCTYPE html>\n<html>", "a web page")] {
+        for (content, expected) in [(pointer, "git lfs pull"), ("<!DOCTYPE html>\n<html>", "an HTML page")] {
             fs::write(checkpoint.join(name), content).unwrap();
             let error = import(&checkpoint, &out, &ImportOptions::default()).unwrap_err().to_string();
             assert!(error.contains(expected) && error.contains(name), "{error}");
