@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, Value};
 
 use super::python::{self, invalid};
+use super::values::items;
 
 /// The widest padding.
 pub(super) const MAX_PADDING: usize = 1 << 16;
@@ -188,11 +190,28 @@ pub(super) fn sum(left: &Value, right: &Value) -> Result<Value, Error> {
         };
         return Ok(Value::from_safe_string(side(left) + &side(right)));
     }
-    match (left.as_str(), right.as_str()) {
-        (Some(left), Some(right)) => Ok(Value::from(format!("{left}{right}"))),
-        (None, None) => Err(invalid("only texts are joined with + in a template that marks texts as safe")),
-        _ => Err(invalid(format!("+ does not work with {} and {}", left.kind(), right.kind()))),
+    if let (Some(left), Some(right)) = (left.as_str(), right.as_str()) {
+        return Ok(Value::from(format!("{left}{right}")));
     }
+    let refused = || invalid(format!("+ does not work with {} and {}", left.kind(), right.kind()));
+    let is_number = |value: &Value| matches!(value.kind(), ValueKind::Number | ValueKind::Bool);
+    if is_number(left) && is_number(right) {
+        let whole = |value: &Value| match value.kind() {
+            ValueKind::Bool => Some(i128::from(value.is_true())),
+            _ if value.is_integer() => i128::try_from(value.clone()).ok(),
+            _ => None,
+        };
+        return match (whole(left), whole(right)) {
+            (Some(left), Some(right)) => left.checked_add(right).map(Value::from).ok_or_else(refused),
+            _ => Ok(Value::from(f64::try_from(left.clone())? + f64::try_from(right.clone())?)),
+        };
+    }
+    let tuples = [left, right].map(|value| value.downcast_object_ref::<Tuple>().is_some());
+    if left.kind() != ValueKind::Seq || right.kind() != ValueKind::Seq || tuples[0] != tuples[1] {
+        return Err(refused());
+    }
+    let all: Vec<Value> = items(left)?.into_iter().chain(items(right)?).collect();
+    Ok(if tuples[0] { Value::from(Tuple::from(all)) } else { Value::from(all) })
 }
 
 /// `str.title`: a letter after none is a capital, any other is small.

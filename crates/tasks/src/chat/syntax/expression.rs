@@ -70,8 +70,9 @@ fn literal_length(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// The body with everything the engine knows; `None` when it knows all.
-pub(super) fn adapted(body: &str) -> Option<String> {
+/// The body with everything the engine knows; `None` when it knows all. `marks` says whether the template marks texts as
+/// safe, which changes what `+` does.
+pub(super) fn adapted(body: &str, marks: bool) -> Option<String> {
     let suspicious = |c: char| matches!(c, '%' | '+' | '\\');
     if !body.contains(suspicious) {
         return None;
@@ -79,7 +80,7 @@ pub(super) fn adapted(body: &str) -> Option<String> {
     let mut changed: Option<String> = None;
     for _ in 0..MAX_CHANGES {
         let current = changed.as_deref().unwrap_or(body);
-        match step(current) {
+        match step(current, marks) {
             Some(next) => changed = Some(next),
             None => break,
         }
@@ -88,7 +89,7 @@ pub(super) fn adapted(body: &str) -> Option<String> {
 }
 
 /// One change.
-fn step(body: &str) -> Option<String> {
+fn step(body: &str, marks: bool) -> Option<String> {
     let tokens = tokens(body)?;
     for (index, token) in tokens.iter().enumerate() {
         if token.is_literal() {
@@ -101,7 +102,7 @@ fn step(body: &str) -> Option<String> {
         let name = match token.text {
             "+" if !is_binary => return Some(format!("{} {}", &body[..token.at], &body[token.end()..])),
             "%" if is_binary => REMAINDER,
-            "+" if is_binary => SUM,
+            "+" if is_binary && marks => SUM,
             _ => continue,
         };
         let level = precedence(token.text);
@@ -109,17 +110,14 @@ fn step(body: &str) -> Option<String> {
         let (left, right) = (&body[first..token.at], &tokens[index + 1..operand_end(&tokens, index, level)]);
         let (start, end) = (right.first()?.at, right.last()?.end());
         let right = &body[start..end];
-        if name == SUM && !marks_as_safe(left) && !marks_as_safe(right) {
-            continue;
-        }
         return Some(format!("{}({})|{name}({right}){}", &body[..first], left.trim_end(), &body[end..]));
     }
     None
 }
 
-/// Whether an operand is put through a filter whose result is marked as safe.
-fn marks_as_safe(operand: &str) -> bool {
-    let Some(tokens) = tokens(operand) else { return false };
+/// Whether something is put through a filter whose result is marked as safe.
+pub(super) fn marks_as_safe(body: &str) -> bool {
+    let Some(tokens) = tokens(body) else { return false };
     tokens.windows(2).any(|pair| pair[0].text == "|" && ["safe", "escape", "e", "forceescape"].contains(&pair[1].text))
 }
 

@@ -17,10 +17,11 @@ pub(super) fn adapted(source: &str) -> Cow<'_, str> {
         false => source.into(),
     };
     let mut pieces = tags::pieces(&source);
+    let marks = pieces.iter().any(|piece| matches!(piece, Piece::Tag(tag) if expression::marks_as_safe(&tag.body)));
     for piece in &mut pieces {
         if let Piece::Tag(tag) = piece {
             tags::without_generation(tag);
-            if let Some(body) = expression::adapted(&tag.body) {
+            if let Some(body) = expression::adapted(&tag.body, marks) {
                 tag.body = body;
             }
         }
@@ -55,6 +56,7 @@ mod tests {
             ("{{ f(a % 2, x=[b % 3]) }}", "{{ f((a)|__remainder__(2), x=[(b)|__remainder__(3)]) }}"),
             ("{{ +5 + +a }}", "{{  5 +  a }}"),
             ("{{ a|safe + '<' }}", "{{ (a|safe)|__sum__('<') }}"),
+            ("{% set a = b|safe %}{{ a + '<' + c }}", "{% set a = b|safe %}{{ ((a)|__sum__('<'))|__sum__(c) }}"),
             ("{{ '\\U0001F600\\\nx' }}", "{{ '😀x' }}"),
             ("{% for a in b %}", "{% for a in (b)|__iterated__ %}"),
             ("{%- for a, b in c|d(1) recursive -%}", "{%- for a, b in (c|d(1))|__iterated__ recursive -%}"),
