@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 use unspool_core::config::{GenerationConfig, Layers, ModelFacts};
-use unspool_core::{Request, Sequence, Settings, TokenId, generate};
+use unspool_core::{AttentionMask, Request, Sequence, Settings, TokenId, generate};
 use unspool_testing::ScriptedModel;
 
 /// Scores from here down belong to beams that never were: Python starts all beams but one at -1e9 and takes 1e9 off what
@@ -91,7 +91,10 @@ fn difference(case: &Case) -> unspool_core::Result<Option<String>> {
     let (mut settings, _) = Settings::resolve(&Layers::new(GenerationConfig::new()).with_call(call), &facts)?;
     settings.output_logits = true;
     let power = settings.beams.length_penalty;
-    let output = generate(&case.model.model(), Request::new(case.prompts.clone(), settings).logprobs(true))?;
+    // Recorded with a mask of ones: the padding token stands for itself where it is in a prompt.
+    let masks = vec![AttentionMask::Ones; case.prompts.len()];
+    let request = Request::new(case.prompts.clone(), settings).attention_mask(masks).logprobs(true);
+    let output = generate(&case.model.model(), request)?;
     for (place, (prompt, expected)) in output.prompts.iter().zip(&case.expected).enumerate() {
         if prompt.sequences.len() != expected.len() {
             return Ok(Some(format!("{} sequences, in Python {}", prompt.sequences.len(), expected.len())));

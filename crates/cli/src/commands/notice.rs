@@ -60,10 +60,11 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Pipeline, Failure> {
         return Err(Failure::Interrupted);
     }
     let opened = opened?;
-    if let Some(hint) = opened.description().and_then(|description| description.engine_hint.as_deref()) {
-        if !is_quiet() && (hint != NO_ORT_HINT || first_time()) {
-            say(hint);
-        }
+    if let Some(hint) = opened.description().and_then(|description| description.engine_hint.as_deref())
+        && !is_quiet()
+        && (hint != NO_ORT_HINT || first_time())
+    {
+        say(hint);
     }
     Ok(opened)
 }
