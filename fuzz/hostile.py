@@ -719,6 +719,12 @@ def graphs():
 
     each("100000-nodes", many_nodes)
 
+    def chain(model):
+        nodes = [helper.make_node("Identity", ["h_one" if i == 0 else f"h_{i - 1}"], [f"h_{i}"]) for i in range(32000)]
+        return prefix(nodes, [helper.make_tensor("h_one", T.FLOAT, [1], [1.0])])(model)
+
+    each("32000-nodes", chain)
+
     def deep_graphs(model):
         inner = helper.make_graph([helper.make_node("Identity", ["h_one"], ["d0"])], "g", [], [helper.make_tensor_value_info("d0", T.FLOAT, [1])])
         for depth in range(1, 28):
@@ -864,7 +870,7 @@ def requests():
     for number, arguments in enumerate([
         ["--do-sample", "--num-return-sequences", "100000", "--max-new-tokens", "200"],
         ["--num-beams", "5000", "--max-new-tokens", "200"],
-        ["--output-scores", "--json", "--num-return-sequences", "4000", "--do-sample", "--max-new-tokens", "250"],
+        ["--output-scores", "--json", "--num-return-sequences", "100", "--do-sample", "--max-new-tokens", "50"],
         ["--max-new-tokens", "18446744073709551615", "--json", "--max-time", "1"],
         ["--do-sample", "true", "--max-new-tokens", "2"],
         ["--do-sample=maybe"],

@@ -30,6 +30,46 @@ pub struct RtenEngine {
     _files: Vec<Mmap>,
 }
 
+/// The graph in `path`, and the mapped files that its weights lie in.
+fn read(path: &Path) -> Result<(Model, Vec<Mmap>)> {
+    let mut options = ModelOptions::with_all_ops();
+    options.prepack_weights(false);
+    let failed = |e: rten::LoadError| refused(e.to_string()).at(path.display());
+    let mapped = external::map(path).map_err(|error| error.at(path.display()))?;
+    match mapped {
+        // rten opens files of certain names only, so they are opened here.
+        Some(Mapped { graph, files }) => {
+            for (number, file) in files.iter().enumerate() {
+                // SAFETY: the map lives in the engine beside the model and is dropped after it (fields are dropped in
+                // their order), nothing that the model returns borrows from it, and the address of a map does not
+                // change when its owner moves.
+                let bytes: &'static [u8] = unsafe { std::slice::from_raw_parts(file.as_ptr(), file.len()) };
+                options.external_data_static(&external::plain_name(number), bytes);
+            }
+            Ok((options.load(graph).map_err(failed)?, files))
+        }
+        None => {
+            // SAFETY: the map is private to this process and weights are only read. As with every memory-mapped model,
+            // a file that is changed while it runs gives wrong numbers, not invalid memory accesses by this crate.
+            Ok((unsafe { options.load_mmap(path) }.map_err(failed)?, Vec::new()))
+        }
+    }
+}
+
+/// The stack of a thread that loads a graph, in bytes: rten walks along chains of operators by recursion, and the graph may
+/// have tens of thousands of them.
+const LOADING_STACK: usize = 512 << 20;
+
+/// Runs `load` where it may recurse deeply.
+fn deeply<T: Send>(load: impl FnOnce() -> T + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(LOADING_STACK).spawn_scoped(scope, load);
+        let thread =
+            thread.map_err(|error| Error::engine("no thread could be started to load the graph").because(error))?;
+        thread.join().map_err(|_| Error::engine("rten failed while it loaded the graph"))
+    })
+}
+
 impl RtenEngine {
     /// Loads the graph in `path` to run on `threads` threads.
     ///
@@ -40,30 +80,7 @@ impl RtenEngine {
         if let Some(slot) = signature.cache.iter().find(|s| s.dtype == ElementType::F16) {
             return Err(refused(format!("cache input '{}' is f16", slot.past)).at(path.display()));
         }
-        let mut options = ModelOptions::with_all_ops();
-        options.prepack_weights(false);
-        let failed = |e: rten::LoadError| refused(e.to_string()).at(path.display());
-        let mapped = external::map(path).map_err(|error| error.at(path.display()))?;
-        let (model, files) = match mapped {
-            // rten opens files of certain names only, so they are opened here.
-            Some(Mapped { graph, files }) => {
-                for (number, file) in files.iter().enumerate() {
-                    // SAFETY: the map lives in the engine beside the model and is dropped after it (fields are dropped in
-                    // their order), nothing that the model returns borrows from it, and the address of a map does not
-                    // change when its owner moves.
-                    let bytes: &'static [u8] = unsafe { std::slice::from_raw_parts(file.as_ptr(), file.len()) };
-                    options.external_data_static(&external::plain_name(number), bytes);
-                }
-                (options.load(graph).map_err(failed)?, files)
-            }
-            None => {
-                // SAFETY: the map is private to this process and weights are only read. As with every memory-mapped model,
-                // a file that is changed while it runs gives wrong numbers, not invalid memory accesses by this crate.
-                (unsafe { options.load_mmap(path) }.map_err(failed)?, Vec::new())
-            }
-        };
-        // The options hold the maps too.
-        drop(options);
+        let (model, files) = deeply(|| read(path))??;
         let node = |name: &str| {
             model
                 .find_node(name)

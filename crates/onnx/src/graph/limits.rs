@@ -15,6 +15,13 @@ const MAX_ELEMENTS: u128 = 1 << 30;
 /// Constants of more numbers are weights, not shapes.
 const MAX_SHAPE: usize = 64;
 
+/// Operators of a graph: engines walk along them, and a chain of hundreds of thousands exhausts their stacks. Exported models
+/// of 80 layers have about 20,000.
+const MAX_NODES: usize = 1 << 15;
+
+/// Operators whose result has as many elements as their largest input.
+const KEEPING: [&str; 8] = ["Identity", "Cast", "Reshape", "Transpose", "Unsqueeze", "Squeeze", "Flatten", "Neg"];
+
 /// Checks `model`, which has `bytes` bytes with its external data.
 ///
 /// # Errors
@@ -37,7 +44,39 @@ pub(super) fn check(model: &Model, bytes: u64) -> Result<()> {
             }
         }
     });
-    nodes.into_iter().try_for_each(|node| check_node(node, &numbers))
+    if nodes.len() > MAX_NODES {
+        return Err(Error::unsupported(format!(
+            "the graph has {} operators, at most {MAX_NODES} are allowed; export the model with fused operators",
+            nodes.len()
+        )));
+    }
+    nodes.iter().try_for_each(|node| check_node(node, &numbers))?;
+    let sizes = tensors.iter().map(|tensor| (tensor.name.as_str(), product(tensor.dims.iter().copied()))).collect();
+    check_joined(&nodes, sizes, bytes)
+}
+
+/// Refuses constants that are joined to themselves until no machine holds them. `sizes` are elements of constants by name.
+fn check_joined<'a>(nodes: &[&'a Node], mut sizes: HashMap<&'a str, u128>, bytes: u64) -> Result<()> {
+    // What lies in the files may be joined, a few times over.
+    let most = MAX_ELEMENTS.max(4 * u128::from(bytes));
+    for node in nodes {
+        let inputs: Option<Vec<u128>> = node.input.iter().map(|name| sizes.get(name.as_str()).copied()).collect();
+        let made = match (inputs, node.op_type.as_str()) {
+            (Some(inputs), "Concat") => inputs.into_iter().fold(0, u128::saturating_add),
+            (Some(inputs), keeping) if KEEPING.contains(&keeping) => inputs.into_iter().max().unwrap_or(0),
+            _ => continue,
+        };
+        let Some(output) = node.output.first() else { continue };
+        if made > most {
+            return Err(Error::invalid_model(format!(
+                "the operator {} joins constants to {made} elements ('{output}'), at most {most} are allowed; export the \
+                 model again",
+                node.op_type
+            )));
+        }
+        sizes.insert(output, made);
+    }
+    Ok(())
 }
 
 /// The numbers of a small integer tensor.
@@ -131,6 +170,27 @@ mod tests {
     fn why(node: Node, initializer: Vec<Tensor>) -> Option<String> {
         let graph = Some(Graph { node: vec![node], initializer, ..Graph::default() });
         check(&Model { graph, ..Model::default() }, 1000).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn constants_that_grow_by_joining_and_chains_without_end_are_refused() {
+        let name = |number: usize| format!("c{number}");
+        let chain = |op_type: &str, length: usize| {
+            let link = |number: usize| {
+                let input = vec![name(number); if op_type == "Concat" { 2 } else { 1 }];
+                Node { op_type: op_type.to_owned(), input, output: vec![name(number + 1)], ..Node::default() }
+            };
+            let graph = Graph {
+                node: (0..length).map(link).collect(),
+                initializer: vec![numbers("c0", &[1])],
+                ..Graph::default()
+            };
+            check(&Model { graph: Some(graph), ..Model::default() }, 1000).err().map(|error| error.to_string())
+        };
+        assert_eq!(chain("Concat", 30), None);
+        assert!(chain("Concat", 45).unwrap().contains("joins constants to 2147483648 elements"));
+        assert_eq!(chain("Identity", 1000), None);
+        assert!(chain("Identity", 40_000).unwrap().contains("40000 operators"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::python::{self, invalid};
 
 /// The name of the filter that stands for `%`.
 pub(super) const REMAINDER: &str = "__remainder__";
-/// The name of the filter that stands for `+` in templates with safe texts.
+/// The name of the filter that stands for `+`.
 pub(super) const SUM: &str = "__sum__";
 
 /// The widest field of a format, in bytes.
@@ -62,6 +62,28 @@ fn spec_length(text: &str) -> Option<usize> {
     text.get(end..)?.chars().next().filter(char::is_ascii).map(|_| end + 1)
 }
 
+/// Refuses a width or precision above [`MAX_WIDTH`] in a format such as `%5.1f`.
+fn check_width(spec: &str) -> Result<(), Error> {
+    let mut numbers = spec.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
+    match numbers.any(|digits| digits.parse::<usize>().map_or(true, |width| width > MAX_WIDTH)) {
+        true => Err(invalid(format!("a format is wider than {MAX_WIDTH}"))),
+        false => Ok(()),
+    }
+}
+
+/// Refuses fields of `str.format` that are wider: `{:99999999}`, and `{:{width}}` with such an argument.
+pub(super) fn check_fields(format: &str, arguments: &[Value]) -> Result<(), Error> {
+    let fields = format.split('{').skip(1).map(|field| field.split('}').next().unwrap_or_default());
+    for spec in fields.filter_map(|field| field.split_once(':')).map(|(_, spec)| spec) {
+        check_width(spec)?;
+    }
+    let nested = [":{", ">{", "<{", "^{", ".{"].iter().any(|inner| format.contains(inner));
+    for number in arguments.iter().filter_map(Value::as_i64).filter(|_| nested) {
+        check_width(&number.to_string())?;
+    }
+    Ok(())
+}
+
 /// One format, which takes its values from `named` or from `rest`.
 fn one(spec: &str, named: Option<&Value>, rest: &mut std::slice::Iter<'_, Value>) -> Result<String, Error> {
     let missing = || invalid("not enough arguments for the format");
@@ -76,10 +98,7 @@ fn one(spec: &str, named: Option<&Value>, rest: &mut std::slice::Iter<'_, Value>
             c => filled.push(c),
         }
     }
-    let widths = filled.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
-    if widths.into_iter().any(|digits| digits.parse::<usize>().map_or(true, |width| width > MAX_WIDTH)) {
-        return Err(invalid(format!("a format is wider than {MAX_WIDTH}")));
-    }
+    check_width(&filled)?;
     let value = match (name, named) {
         (Some(name), Some(map)) => Some(map.get_item(&Value::from(name))?).filter(|value| !value.is_undefined()),
         (Some(_), None) => None,

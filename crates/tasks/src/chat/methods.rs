@@ -6,6 +6,7 @@ use minijinja::value::{Kwargs, Tuple, ValueKind, from_args};
 use minijinja::{Error, State, Value};
 use regex::Regex;
 
+use super::format;
 use super::python::invalid;
 use super::strings::{self, Side, is_space, padded};
 use super::values::{View, items};
@@ -71,6 +72,11 @@ fn string_method(text: &str, method: &str, args: &[Value]) -> Result<Option<Valu
     let pair =
         |(before, found, after): (&str, &str, &str)| Value::from(Tuple::from([before, found, after].map(Value::from)));
     Ok(Some(match method {
+        "format" => {
+            // The engine makes a field as wide as it is asked to.
+            format::check_fields(text, args)?;
+            return Ok(None);
+        }
         "strip" | "lstrip" | "rstrip" => {
             let (characters,): (Option<&str>,) = from_args(args)?;
             let strip = |c: char| characters.map_or_else(|| is_space(c), |characters| characters.contains(c));

@@ -181,6 +181,9 @@ pub(super) fn quote(text: &str, safe: &str) -> String {
     out
 }
 
+/// The longest list that `+` makes: doubling one again and again costs a template nothing.
+const MAX_ITEMS: usize = 1 << 20;
+
 /// `left + right`, where a text that is marked as safe escapes the other one.
 pub(super) fn sum(left: &Value, right: &Value) -> Result<Value, Error> {
     if (left.is_safe() || right.is_safe()) && left.as_str().is_some() && right.as_str().is_some() {
@@ -209,6 +212,10 @@ pub(super) fn sum(left: &Value, right: &Value) -> Result<Value, Error> {
     let tuples = [left, right].map(|value| value.downcast_object_ref::<Tuple>().is_some());
     if left.kind() != ValueKind::Seq || right.kind() != ValueKind::Seq || tuples[0] != tuples[1] {
         return Err(refused());
+    }
+    let count = |value: &Value| value.len().unwrap_or(0);
+    if count(left).saturating_add(count(right)) > MAX_ITEMS {
+        return Err(invalid(format!("a list of more than {MAX_ITEMS} items")));
     }
     let all: Vec<Value> = items(left)?.into_iter().chain(items(right)?).collect();
     Ok(if tuples[0] { Value::from(Tuple::from(all)) } else { Value::from(all) })

@@ -9,6 +9,8 @@ use unspool_core::{Error, Result};
 const MAX_GROWTH: f64 = 1024.0;
 /// A normalizer that multiplies a text by more than this is watched step by step.
 const WATCHED_GROWTH: f64 = 64.0;
+/// Normalizers that add more bytes than this to any text are watched too.
+const WATCHED_BYTES: f64 = 4096.0;
 /// A watched text may become this long in any case.
 const SMALL_TEXT: usize = 4 << 20;
 /// A watched text may become this many times longer.
@@ -51,10 +53,11 @@ impl Bounds {
                 )));
             }
         }
-        let watched = match normalizer {
-            Some(normalizer) if growth(&json(serde_json::to_value(normalizer))) > WATCHED_GROWTH => flat(normalizer),
-            _ => Vec::new(),
-        };
+        let watched = normalizer.map_or(Vec::new(), flat);
+        let steps: Vec<Value> = watched.iter().map(|step| json(serde_json::to_value(step))).collect();
+        let grows = steps.iter().map(growth).product::<f64>() > WATCHED_GROWTH;
+        let adds = steps.iter().map(constant).sum::<f64>() > WATCHED_BYTES;
+        let watched = if grows || adds { watched } else { Vec::new() };
         let added = backend.get_added_tokens_decoder();
         let drops = normalizer.is_some_and(shrinks)
             || backend.get_pre_tokenizer().is_some_and(cuts)

@@ -70,9 +70,9 @@ fn literal_length(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// The body with everything the engine knows; `None` when it knows all. `marks` says whether the template marks texts as
-/// safe, which changes what `+` does.
-pub(super) fn adapted(body: &str, marks: bool) -> Option<String> {
+/// The body with everything the engine knows; `None` when it knows all. `+` becomes a filter too: the engine adds lists
+/// without looking at what that costs, and texts without looking at what is marked as safe.
+pub(super) fn adapted(body: &str) -> Option<String> {
     let suspicious = |c: char| matches!(c, '%' | '+' | '\\');
     if !body.contains(suspicious) {
         return None;
@@ -80,7 +80,7 @@ pub(super) fn adapted(body: &str, marks: bool) -> Option<String> {
     let mut changed: Option<String> = None;
     for _ in 0..MAX_CHANGES {
         let current = changed.as_deref().unwrap_or(body);
-        match step(current, marks) {
+        match step(current) {
             Some(next) => changed = Some(next),
             None => break,
         }
@@ -89,7 +89,7 @@ pub(super) fn adapted(body: &str, marks: bool) -> Option<String> {
 }
 
 /// One change.
-fn step(body: &str, marks: bool) -> Option<String> {
+fn step(body: &str) -> Option<String> {
     let tokens = tokens(body)?;
     for (index, token) in tokens.iter().enumerate() {
         if token.is_literal() {
@@ -102,7 +102,7 @@ fn step(body: &str, marks: bool) -> Option<String> {
         let name = match token.text {
             "+" if !is_binary => return Some(format!("{} {}", &body[..token.at], &body[token.end()..])),
             "%" if is_binary => REMAINDER,
-            "+" if is_binary && marks => SUM,
+            "+" if is_binary => SUM,
             _ => continue,
         };
         let level = precedence(token.text);
@@ -113,12 +113,6 @@ fn step(body: &str, marks: bool) -> Option<String> {
         return Some(format!("{}({})|{name}({right}){}", &body[..first], left.trim_end(), &body[end..]));
     }
     None
-}
-
-/// Whether something is put through a filter whose result is marked as safe.
-pub(super) fn marks_as_safe(body: &str) -> bool {
-    let Some(tokens) = tokens(body) else { return false };
-    tokens.windows(2).any(|pair| pair[0].text == "|" && ["safe", "escape", "e", "forceescape"].contains(&pair[1].text))
 }
 
 /// How strongly an operator binds; the higher, the more strongly.

@@ -17,11 +17,10 @@ pub(super) fn adapted(source: &str) -> Cow<'_, str> {
         false => source.into(),
     };
     let mut pieces = tags::pieces(&source);
-    let marks = pieces.iter().any(|piece| matches!(piece, Piece::Tag(tag) if expression::marks_as_safe(&tag.body)));
     for piece in &mut pieces {
         if let Piece::Tag(tag) = piece {
             tags::without_generation(tag);
-            if let Some(body) = expression::adapted(&tag.body, marks) {
+            if let Some(body) = expression::adapted(&tag.body) {
                 tag.body = body;
             }
         }
@@ -37,7 +36,7 @@ mod tests {
     #[test]
     fn only_what_the_engine_lacks_is_changed() {
         let same = [
-            "{{ a + b * c }}\n{%- if x -%} {# % + #} {% raw %}{{ a % b }}{% endraw %} % {% endif %}",
+            "{{ a - b * c }}\n{%- if x -%} {# % + #} {% raw %}{{ a % b }}{% endraw %} % {% endif %}",
             "{{ '%s' ~ \"a \\\" % b\" }}",
             "{",
             "{{ 'a",
@@ -49,12 +48,13 @@ mod tests {
         }
         let changed = [
             ("a\r\nb\rc{{ '\r\n' }}", "a\nb\nc{{ '\n' }}"),
-            ("{{ '%s' % a.b[0]|upper + c }}", "{{ ('%s')|__remainder__(a.b[0]|upper) + c }}"),
-            ("{{ a + b * c % d == 2 }}", "{{ a + (b * c)|__remainder__(d) == 2 }}"),
+            ("{{ a + b * c }}", "{{ (a)|__sum__(b * c) }}"),
+            ("{{ '%s' % a.b[0]|upper + c }}", "{{ (('%s')|__remainder__(a.b[0]|upper))|__sum__(c) }}"),
+            ("{{ a + b * c % d == 2 }}", "{{ (a)|__sum__((b * c)|__remainder__(d)) == 2 }}"),
             ("{% if loop.index0 % 2 == 0 %}", "{% if (loop.index0)|__remainder__(2) == 0 %}"),
             ("{{ a % b % c }}", "{{ ((a)|__remainder__(b))|__remainder__(c) }}"),
             ("{{ f(a % 2, x=[b % 3]) }}", "{{ f((a)|__remainder__(2), x=[(b)|__remainder__(3)]) }}"),
-            ("{{ +5 + +a }}", "{{  5 +  a }}"),
+            ("{{ +5 + +a }}", "{{  (5)|__sum__( a) }}"),
             ("{{ a|safe + '<' }}", "{{ (a|safe)|__sum__('<') }}"),
             ("{% set a = b|safe %}{{ a + '<' + c }}", "{% set a = b|safe %}{{ ((a)|__sum__('<'))|__sum__(c) }}"),
             ("{{ '\\U0001F600\\\nx' }}", "{{ '😀x' }}"),

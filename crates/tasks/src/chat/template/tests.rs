@@ -161,3 +161,16 @@ fn extra_variables_win_over_special_tokens() {
     let options = ChatOptions { template_args, ..ChatOptions::default() };
     assert_eq!(template.render(&[Message::user("Hi")], &options).unwrap(), "<x>False");
 }
+
+#[test]
+fn lists_and_fields_of_any_size_are_refused() {
+    let doubling =
+        "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}{{ n.x|length }}";
+    assert!(render(doubling).unwrap_err().to_string().contains("more than 1048576 items"));
+    for wide in
+        ["{{ '{:>99999999999}'.format(1) }}", "{{ '{:{}}'.format(1, 99999999999) }}", "{{ '%99999999999d' % 1 }}"]
+    {
+        assert!(render(wide).unwrap_err().to_string().contains("wider than 65536"), "{wide}");
+    }
+    assert_eq!(render("{{ '{} 99999999999 {:>3}'.format(99999999999, 1) }}").unwrap(), "99999999999 99999999999   1");
+}
