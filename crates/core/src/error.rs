@@ -58,6 +58,16 @@ impl Error {
         if count > 1 { self.at(format_args!("{what} {index}")) } else { self }
     }
 
+    /// Puts before the place which of `count` things it happened to; a single one needs no number.
+    #[must_use]
+    pub(crate) fn within_one_of(mut self, what: &str, index: usize, count: usize) -> Self {
+        if count > 1 {
+            let inner = self.place.take().map_or(String::new(), |place| format!(", {place}"));
+            self.place = Some(format!("{what} {index}{inner}"));
+        }
+        self
+    }
+
     /// Names the setting that asked for what failed.
     pub(crate) fn of(mut self, setting: &str) -> Self {
         self.message = format!("{setting} is set, and {}", self.message);

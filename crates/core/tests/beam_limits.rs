@@ -80,7 +80,7 @@ fn nothing_left_to_choose_and_numbers_that_are_none() {
                     Err(error) if score.is_nan() => assert!(error.message().contains("no numbers (NaN)"), "{error}"),
                     Err(error) => {
                         assert!(drawn && error.message().contains("drawn"), "{error}");
-                        assert_eq!(error.place(), Some("prompt 0, new token 2"));
+                        assert_eq!(error.place(), Some("new token 2"));
                     }
                 }
             }
@@ -141,7 +141,7 @@ fn failures_midway_come_out_with_their_place() {
         };
         let request = Request::new(vec![vec![0]], settings.clone()).own(Own::new().criterion(criterion));
         let error = generate(&model, request).unwrap_err().to_string();
-        assert!(error.starts_with("prompt 0") && error.ends_with("the criterion gave up"), "{error}");
+        assert_eq!(error, "the criterion gave up", "one prompt has no number");
 
         for step in 0..3 {
             let error = run(&ScriptedModel::hashed(9).failing_at(step), settings.clone()).unwrap_err();

@@ -236,7 +236,7 @@ fn wrong_contrastive_searches_are_refused() {
     assert!(error.to_string().contains("top_k=13"), "{error}");
     let short = model().with_max_positions(3);
     let error = generate(&short, Request::new(vec![vec![1, 2, 3]], contrastive(2, 0.5, false))).unwrap_err();
-    assert!(error.to_string().contains("prompt 0") && error.to_string().contains("positions"), "{error}");
+    assert!(error.place().is_none() && error.to_string().contains("positions"), "{error}");
     let output = generate(&short, Request::new(vec![vec![1, 2]], contrastive(2, 0.5, false))).unwrap();
     assert_eq!(ids(&output)[0].len(), 1, "the token at the last position is run too");
 }

@@ -172,7 +172,7 @@ impl Contrastive<'_, '_> {
                     row.ids.len() - hidden,
                     row.max_length - hidden
                 ))
-                .at(format!("prompt {}", row.prompt)));
+                .at_one_of("prompt", row.prompt, prompts.len()));
             }
         }
         Ok(())

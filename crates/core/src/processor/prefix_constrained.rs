@@ -43,9 +43,8 @@ impl Processor for PrefixConstrained {
         let allowed = (self.allowed)(row.prompt, row.ids);
         if allowed.is_empty() {
             return Err(Error::invalid_input(format!(
-                "prefix_allowed_tokens_fn allows no token after {} tokens of prompt {}; return at least one id",
-                row.ids.len(),
-                row.prompt
+                "prefix_allowed_tokens_fn allows no token after {} tokens; return at least one id",
+                row.ids.len()
             )));
         }
         self.kept.clear();

@@ -41,7 +41,7 @@ impl Step<'_> {
             guidance.apply(if self.first { self.place } else { self.place + lane }, scores);
         }
         let step = row.ids.len() - row.prompt_len;
-        let place = |error: crate::Error| error.at(format!("prompt {}, beam {lane}, new token {step}", row.prompt));
+        let place = |error: crate::Error| error.at(format!("beam {lane}, new token {step}"));
         self.rules.apply(row, scores).map_err(place)
     }
 
@@ -51,7 +51,7 @@ impl Step<'_> {
     ///
     /// Those of the criteria.
     pub(super) fn reason(&mut self, row: &Row<'_>, max_length: usize, scores: &[f32]) -> Result<Option<FinishReason>> {
-        let reason = self.criteria.check(row, scores).map_err(|error| error.at(format!("prompt {}", row.prompt)))?;
+        let reason = self.criteria.check(row, scores)?;
         Ok(reason.or_else(|| (row.ids.len() >= max_length).then_some(FinishReason::Length)))
     }
 }

@@ -96,7 +96,8 @@ impl Beams<'_, '_> {
             let mut searching = self.open(index, prompt, rng(index));
             scores.clear();
             (0..lanes).for_each(|_| scores.extend_from_slice(row));
-            self.advance(&mut searching, index, true, &mut scores)?;
+            let advanced = self.advance(&mut searching, index, true, &mut scores);
+            advanced.map_err(|error| error.within_one_of("prompt", index, prompts.len()))?;
             open.push((index, searching));
         }
         drop((first, scores));
@@ -136,7 +137,8 @@ impl Beams<'_, '_> {
             let mut logits = clock.step(session, &inputs, self.vocab)?;
             for (place, (at, searching)) in open.iter_mut().enumerate() {
                 *at = place;
-                self.advance(searching, place * lanes, false, logits.rows_mut(place * lanes, lanes))?;
+                let advanced = self.advance(searching, place * lanes, false, logits.rows_mut(place * lanes, lanes));
+                advanced.map_err(|error| error.within_one_of("prompt", searching.prompt, prompts.len()))?;
             }
         }
     }

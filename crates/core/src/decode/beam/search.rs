@@ -217,9 +217,8 @@ impl Search for BeamSearch {
             step.process(&self.at.row(&beam.ids), lane, scores)?;
         }
         trace.processed(scores);
-        let (prompt, length) = (self.at.prompt, self.length());
-        self.find_candidates(scores, vocab)
-            .map_err(|error| error.at(format!("prompt {prompt}, new token {length}")))?;
+        let length = self.length();
+        self.find_candidates(scores, vocab).map_err(|error| error.at(format!("new token {length}")))?;
         self.judge_candidates(step, scores)?;
         self.settle(scores, vocab);
         self.run_on(scores, vocab);
