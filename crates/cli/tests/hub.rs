@@ -158,15 +158,21 @@ fn what_looks_like_a_path_is_not_asked_of_the_hub() {
     assert!(error.contains("dl/nosuch.gguf: there is no such file"), "{error}");
     let beside = home.path().join("nosuch").to_str().unwrap().to_string();
     let error = hub.run(home.path(), &["inspect", &beside]).failed(1);
-    assert!(error.contains("no such file or folder in this folder"), "{error}");
+    assert!(error.contains("there is no such file or folder"), "{error}");
     assert!(hub.asked.lock().unwrap().is_empty());
 }
 
 #[test]
 fn the_demo_tells_both_reasons_when_nothing_can_be_reached() {
     let empty = tempfile::tempdir().unwrap();
-    let mut command = command();
-    command.env("PATH", empty.path()).env("UNSPOOL_CACHE", empty.path().join("cache")).arg("demo");
-    let error = ran(&mut command).failed(1);
-    assert!(error.contains("HF_HUB_OFFLINE") && error.contains("no Python with pip"), "{error}");
+    let demo = || {
+        let mut command = command();
+        command.env("PATH", empty.path()).env("UNSPOOL_CACHE", empty.path().join("cache")).arg("demo");
+        command
+    };
+    let error = ran(demo().env_remove("HF_HUB_OFFLINE").env("HF_ENDPOINT", "http://127.0.0.1:9")).failed(1);
+    assert!(error.contains("could not be reached") && error.contains("no Python with pip"), "{error}");
+    // Without the network neither is asked.
+    let error = ran(&mut demo()).failed(1);
+    assert!(error.contains("HF_HUB_OFFLINE is set") && !error.contains("pip"), "{error}");
 }

@@ -182,6 +182,11 @@ impl Hub {
         self
     }
 
+    /// Whether only what was fetched before is used.
+    pub fn is_offline(&self) -> bool {
+        self.offline
+    }
+
     /// The folder where models are kept.
     pub fn cache(&self) -> &Path {
         &self.cache

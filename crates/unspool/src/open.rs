@@ -78,10 +78,7 @@ pub fn locate(path: &Path, options: &OpenOptions) -> Result<PathBuf> {
         }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         if parent.is_some_and(Path::is_dir) {
-            return refused(
-                "there is no such file or folder in this folder; for a model of the Hub with this name, give a revision \
-                 (`main`) too",
-            );
+            return refused("there is no such file or folder");
         }
     }
     fetched(path, options)
@@ -105,6 +102,13 @@ fn fetched(path: &Path, options: &OpenOptions) -> Result<PathBuf> {
         .on_download(options.on_download.clone())
         .interrupted(options.interrupted)
         .fetch(&id, options.dtype.as_deref(), Kind::Any)
+        .map_err(|error| match error.kind() {
+            // The name may be a path with a mistake in it.
+            unspool_core::ErrorKind::Network => Error::network(format!(
+                "there is no such folder here, and as a model of the Hub it could not be fetched: {error}"
+            )),
+            _ => error,
+        })
 }
 
 #[cfg(not(feature = "hub"))]
@@ -303,7 +307,7 @@ mod tests {
         let folder = folder(&["a.txt"]);
         let missing = |path: &Path| locate(path, &OpenOptions::default()).unwrap_err().to_string();
         assert!(missing(Path::new("dl/nosuch.gguf")).contains("no such file"));
-        assert!(missing(&folder.path().join("nosuch")).contains("no such file or folder in this folder"));
+        assert!(missing(&folder.path().join("nosuch")).contains("there is no such file or folder"));
         assert!(missing(Path::new("./a/b/c")).contains("no model at this path"));
         let pinned = OpenOptions { revision: Some("v1".into()), ..OpenOptions::default() };
         assert!(

@@ -50,7 +50,7 @@ const MAIN: &[&str] = &[
 pub fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|word| word == "help") {
         words.remove(1);
-        words.truncate(2);
+        words.truncate(3);
         words.push("--help".into());
     }
     words
@@ -69,6 +69,7 @@ pub fn with_pages(root: Command, page: Page) -> Command {
         let name = command.get_name().to_owned();
         let command =
             command.disable_help_flag(true).args([help("Print the main options (-h), or all (--help)"), quiet()]);
+        let command = command.mut_subcommands(|inner| inner.disable_help_flag(true).arg(help("Print help")));
         if page == Page::Long {
             return command;
         }

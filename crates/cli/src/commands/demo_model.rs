@@ -39,6 +39,12 @@ pub fn fetch(cache: &Path) -> Result<PathBuf> {
     if let Some(path) = hub.fetched_before(&id, None, Kind::Checkpoint) {
         return Ok(path);
     }
+    if hub.is_offline() {
+        return Err(Error::network(
+            "HF_HUB_OFFLINE is set and the demo model was not fetched before; unset it, or run `unspool chat MODEL` with a \
+             model of your own",
+        ));
+    }
     notice::say(&format!("Fetching SmolLM2-135M-Instruct (once; kept in {}) ...", cache.display()));
     let hub_error = match hub.fetch(&id, None, Kind::Checkpoint) {
         Ok(path) => return Ok(path),

@@ -126,6 +126,7 @@ impl ChatTemplate {
                  the two",
             ));
         }
+        check_args(options)?;
         let (name, source) = self.choose(options)?;
         let bytes = input_size(messages, options)?;
         if bytes > MAX_INPUT_BYTES {
@@ -183,6 +184,19 @@ impl ChatTemplate {
         context.insert("add_generation_prompt".to_owned(), Value::Bool(generation_prompt));
         Value::Object(context)
     }
+}
+
+/// Refuses variables of the caller that would be hidden by what the template is given anyway.
+fn check_args(options: &ChatOptions) -> Result<()> {
+    for name in ["messages", "tools", "documents", "add_generation_prompt"] {
+        if options.template_args.contains_key(name) {
+            let message = format!(
+                "{name:?} is no variable of the caller's: every template is given it; set it by its own option"
+            );
+            return Err(Error::invalid_input(message));
+        }
+    }
+    Ok(())
 }
 
 /// A template as the engine takes it.

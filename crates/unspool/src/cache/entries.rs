@@ -117,6 +117,10 @@ impl Caches {
                 downloads.entry(id.replacen("--", "/", 1)).or_default().push(path);
             }
         }
+        // The checkpoint that `unspool demo` takes out of a Python package.
+        for (name, path) in folders(&self.imports)?.into_iter().filter(|(name, _)| name == "demo") {
+            downloads.entry(name).or_default().push(path);
+        }
         for (name, paths) in downloads {
             let last_used = paths.iter().filter_map(|path| newest(path, 0)).max();
             entries.push(Entry::new(name, EntryKind::Download, paths, last_used, None));

@@ -174,3 +174,15 @@ fn lists_and_fields_of_any_size_are_refused() {
     }
     assert_eq!(render("{{ '{} 99999999999 {:>3}'.format(99999999999, 1) }}").unwrap(), "99999999999 99999999999   1");
 }
+
+#[test]
+fn variables_of_the_caller_do_not_hide_what_is_given_anyway() {
+    let template = ChatTemplate::new("{{ messages[0].content }}{{ thinking }}").unwrap();
+    let with = |name: &str| ChatOptions {
+        template_args: Map::from_iter([(name.to_owned(), json!("x"))]),
+        ..ChatOptions::default()
+    };
+    assert_eq!(template.render(&[Message::user("a")], &with("thinking")).unwrap(), "ax");
+    let error = template.render(&[Message::user("a")], &with("messages")).unwrap_err().to_string();
+    assert!(error.contains("every template is given it"), "{error}");
+}
