@@ -8,6 +8,7 @@ use unspool_core::{Error, Result};
 use ureq::http::{Response, Uri};
 use ureq::{Agent, Body};
 
+use crate::fault::Fault;
 use crate::hub::Hub;
 
 /// How often one question may be sent on to another address.
@@ -91,7 +92,7 @@ impl<'a> Client<'a> {
     /// # Errors
     ///
     /// When the server cannot be reached, or refuses.
-    pub fn get(&self, path: &str, from: Option<u64>) -> Result<Answer> {
+    pub fn get(&self, path: &str, from: Option<u64>) -> Result<Answer, Fault> {
         let mut address = format!("{}{path}", self.hub.endpoint);
         let mut etag = None;
         for _ in 0..=REDIRECTS {
@@ -99,25 +100,24 @@ impl<'a> Client<'a> {
             etag = etag.or_else(|| header(&response, "x-linked-etag")).or_else(|| header(&response, "etag"));
             match response.status().as_u16() {
                 200 | 206 if is_page(&response) => {
-                    return Err(Error::network(
-                        "the server answers with an HTML page; perhaps this network wants you to log in first",
-                    ));
+                    let message =
+                        "the server answers with an HTML page; perhaps this network wants you to log in first";
+                    return Err(Error::network(message).into());
                 }
-                200 | 206 => return Answer::new(response, etag, self.hub.patience),
+                200 | 206 => return Ok(Answer::new(response, etag, self.hub.patience)),
                 301 | 302 | 303 | 307 | 308 => address = onward(&address, header(&response, "location"))?,
                 status => {
-                    return Err(refusal(
-                        status,
-                        header(&response, "x-error-code").as_deref(),
-                        self.hub.token.is_some(),
-                    ));
+                    let code = header(&response, "x-error-code");
+                    let error = refusal(status, code.as_deref(), self.hub.token.is_some());
+                    return Err(Fault::new(error, status >= 500));
                 }
             }
         }
-        Err(Error::network(format!("the server sends the question on to other addresses more than {REDIRECTS} times")))
+        let message = format!("the server sends the question on to other addresses more than {REDIRECTS} times");
+        Err(Error::network(message).into())
     }
 
-    fn ask(&self, address: &str, from: Option<u64>) -> Result<Response<Body>> {
+    fn ask(&self, address: &str, from: Option<u64>) -> Result<Response<Body>, Fault> {
         let mut request = self.agent.get(address);
         if let Some(token) = self.hub.token.as_ref().filter(|_| origin(address) == origin(&self.hub.endpoint)) {
             request = request.header("authorization", format!("Bearer {}", token.0));
@@ -127,18 +127,18 @@ impl<'a> Client<'a> {
         }
         request.call().map_err(|error| match error {
             ureq::Error::Timeout(_) => no_answer(self.hub.patience),
-            error => Error::network("the server could not be reached").because(error),
+            error => Fault::passing(Error::network("the server could not be reached").because(error)),
         })
     }
 }
 
 impl Answer {
-    fn new(response: Response<Body>, etag: Option<String>, patience: Duration) -> Result<Self> {
+    fn new(response: Response<Body>, etag: Option<String>, patience: Duration) -> Self {
         let status = response.status().as_u16();
         let length = header(&response, "content-length").and_then(|length| length.parse().ok());
         let range = header(&response, "content-range").as_deref().and_then(content_range);
         let body = Pieces::read(response.into_body(), patience);
-        Ok(Answer { status, length, range, etag, body })
+        Answer { status, length, range, etag, body }
     }
 
     /// The next bytes of the body; `None` at its end.
@@ -146,7 +146,7 @@ impl Answer {
     /// # Errors
     ///
     /// When the connection breaks, or nothing comes for too long.
-    pub fn next(&mut self) -> Result<Option<Vec<u8>>> {
+    pub fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         self.body.next()
     }
 }
@@ -180,8 +180,8 @@ impl Pieces {
         Pieces { from, patience, started: Instant::now(), bytes: 0 }
     }
 
-    fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        let broken = |error: std::io::Error| Error::network("the connection broke").because(error);
+    fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        let broken = |error: std::io::Error| Fault::passing(Error::network("the connection broke").because(error));
         let piece = match self.from.recv_timeout(self.patience) {
             Ok(piece) => piece.map_err(broken)?,
             Err(RecvTimeoutError::Timeout) => return Err(no_answer(self.patience)),
@@ -190,14 +190,14 @@ impl Pieces {
         self.bytes += piece.len() as u64;
         let waited = self.started.elapsed();
         if waited > self.patience * 6 && self.bytes < SLOWEST * waited.as_secs() {
-            return Err(Error::network(format!("the server sends fewer than {SLOWEST} bytes a second")));
+            return Err(Error::network(format!("the server sends fewer than {SLOWEST} bytes a second")).into());
         }
         Ok(Some(piece).filter(|piece| !piece.is_empty()))
     }
 }
 
-fn no_answer(patience: Duration) -> Error {
-    Error::network(format!("the server did not answer within {} s", patience.as_secs_f32()))
+fn no_answer(patience: Duration) -> Fault {
+    Fault::passing(Error::network(format!("the server did not answer within {} s", patience.as_secs_f32())))
 }
 
 /// Whether an answer is a page for people.
@@ -265,14 +265,6 @@ fn refusal(status: u16, code: Option<&str>, token: bool) -> Error {
         (500.., _) => format!("the Hub answered {status}, a fault of its own: try again later"),
         _ => format!("the Hub answered {status}, expected 200"),
     })
-}
-
-/// Whether the error of a download may go away by itself.
-pub fn is_passing(error: &Error) -> bool {
-    let text = error.message();
-    ["did not answer", "connection broke", "could not be reached", "answered 5", "ended after"]
-        .iter()
-        .any(|word| text.contains(word))
 }
 
 #[cfg(test)]

@@ -3,21 +3,18 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 use unspool_core::{Error, Result};
 
-use crate::client::{Answer, Client, is_passing};
+use crate::client::{Answer, Client};
+use crate::fault::{Fault, retried};
 use crate::hub::Hub;
 use crate::id::HubId;
 use crate::listing::Listed;
 use crate::names::{etag, is_hash};
 use crate::store::Store;
-
-/// Tries of one file, when what failed may go away by itself.
-const TRIES: u32 = 3;
 
 /// The most bytes of a file whose size nobody announced.
 const MOST_UNANNOUNCED: u64 = 1 << 30;
@@ -69,80 +66,56 @@ impl Repository<'_> {
     /// A file whose hash is known: what is there of it stays after a failure, and the next try goes on behind it.
     fn resuming(&self, listed: &Listed, hash: &str) -> Result<String> {
         let part = self.store.blobs()?.join(format!("{hash}.incomplete"));
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let resumed = fs::metadata(&part).is_ok_and(|metadata| metadata.len() > 0);
-            let result = self.append(listed, &part).and_then(|()| check(&part, hash, &listed.name));
-            match result {
-                Ok(()) => break,
-                Err(error) if tries < TRIES && is_passing(&error) => {
-                    std::thread::sleep(Duration::from_millis(300) * tries)
-                }
-                // What was there before was the beginning of another file, and was thrown away.
-                Err(_) if tries < TRIES && resumed && !part.exists() => {}
-                Err(error) => return Err(error),
-            }
-        }
+        retried(|| {
+            let have = fs::metadata(&part).map_or(0, |metadata| metadata.len());
+            self.append(listed, &part, have)?;
+            check(&part, hash, &listed.name).map_err(|error| Fault::new(error, have > 0))
+        })?;
         put(&part, &self.store.blob(hash))?;
         Ok(hash.to_owned())
     }
 
-    /// Adds to `part` what it lacks.
-    fn append(&self, listed: &Listed, part: &Path) -> Result<()> {
-        let failed = |error| Error::io("this file could not be written").at(part.display()).because(error);
-        let have = fs::metadata(part).map_or(0, |metadata| metadata.len());
+    /// Adds to `part`, which has `have` bytes, what it lacks. What turns out to be the beginning of another file is thrown
+    /// away, and another try begins anew.
+    fn append(&self, listed: &Listed, part: &Path, have: u64) -> Result<(), Fault> {
         if listed.size.is_some_and(|size| have > size) {
             discard(part)?;
-            return self.append(listed, part);
+            return self.append(listed, part, 0);
         }
         if have > 0 && listed.size == Some(have) {
             return Ok(());
         }
+        let thrown_away = |error: Error| {
+            let discarded = discard(part);
+            Fault::new(discarded.err().unwrap_or(error), have > 0)
+        };
         let mut answer = self.client.get(&self.address(&listed.name), Some(have).filter(|&have| have > 0))?;
         let goes_on = answer.status == 206 && answer.range.is_some_and(|(first, _)| first == have);
         if answer.status == 206 && !goes_on {
-            discard(part)?;
-            return Err(Error::network("the server sends another part of the file than the one asked for"));
+            let message = "the server sends another part of the file than the one asked for";
+            return Err(thrown_away(Error::network(message)));
         }
-        let mut file =
-            File::options().create(true).truncate(!goes_on).append(goes_on).write(true).open(part).map_err(failed)?;
         let done = if goes_on { have } else { 0 };
-        let total = announced(listed, &answer, done).inspect_err(|_| drop(discard(part)))?;
-        self.copy(&mut answer, &mut file, &listed.name, done, total).map_err(|error| match error {
-            Copy::Network(error) => error,
-            Copy::Io(error) => failed(error),
-        })
+        let total = announced(listed, &answer, done).map_err(thrown_away)?;
+        let file = File::options().create(true).truncate(!goes_on).append(goes_on).write(true).open(part);
+        let mut file = file.map_err(|error| unwritten(part, error))?;
+        self.copy(&mut answer, (&mut file, part), &listed.name, done, total)
     }
 
     /// A file whose hash nobody told: named by the hash of what came, and gone after a failure.
     fn at_once(&self, listed: &Listed) -> Result<String> {
         let blobs = self.store.blobs()?;
-        let failed = |error| Error::io("this file could not be written").at(blobs.display()).because(error);
-        let mut tries = 0;
-        let (part, said) = loop {
-            tries += 1;
-            let mut part = tempfile::Builder::new().suffix(".incomplete").tempfile_in(&blobs).map_err(failed)?;
-            let mut fetch = || {
-                let mut answer = self.client.get(&self.address(&listed.name), None)?;
-                if answer.status != 200 && answer.range.is_none_or(|(first, _)| first != 0) {
-                    return Err(Error::network("the server sends a part of the file, expected the whole"));
-                }
-                let total = announced(listed, &answer, 0)?;
-                self.copy(&mut answer, part.as_file_mut(), &listed.name, 0, total).map_err(|error| match error {
-                    Copy::Network(error) => error,
-                    Copy::Io(error) => failed(error),
-                })?;
-                Ok(answer.etag)
-            };
-            match fetch() {
-                Ok(said) => break (part, said),
-                Err(error) if tries < TRIES && is_passing(&error) => {
-                    std::thread::sleep(Duration::from_millis(300) * tries)
-                }
-                Err(error) => return Err(error),
+        let (part, said) = retried(|| {
+            let part = tempfile::Builder::new().suffix(".incomplete").tempfile_in(&blobs);
+            let mut part = part.map_err(|error| unwritten(&blobs, error))?;
+            let mut answer = self.client.get(&self.address(&listed.name), None)?;
+            if answer.status != 200 && answer.range.is_none_or(|(first, _)| first != 0) {
+                return Err(Error::network("the server sends a part of the file, expected the whole").into());
             }
-        };
+            let total = announced(listed, &answer, 0)?;
+            self.copy(&mut answer, (part.as_file_mut(), &blobs), &listed.name, 0, total)?;
+            Ok((part, answer.etag))
+        })?;
         let said = said.as_deref().map(etag).filter(|said| is_hash(said));
         // The name that Python's library would give, when it is the content's own.
         let hash = match said {
@@ -156,56 +129,47 @@ impl Repository<'_> {
         Ok(hash)
     }
 
-    /// Writes the body behind the `done` bytes of `file` that are there.
+    /// Writes the body behind the `done` bytes of a file that are there; the path is for errors.
     fn copy(
         &self,
         answer: &mut Answer,
-        file: &mut File,
+        (file, path): (&mut File, &Path),
         name: &str,
         mut done: u64,
         total: Option<u64>,
-    ) -> Result<(), Copy> {
-        let tell = |done| {
+    ) -> Result<(), Fault> {
+        let tell = |done, total| {
             if let Some(progress) = &self.hub.progress {
                 progress.call(name, done, total);
             }
         };
-        tell(done);
-        while let Some(piece) = answer.next().map_err(Copy::Network)? {
+        tell(done, total);
+        while let Some(piece) = answer.next()? {
             done += piece.len() as u64;
             let most = total.unwrap_or(MOST_UNANNOUNCED);
             if done > most {
                 let what = if total.is_some() { "announced" } else { "taken of a file without an announced size" };
-                return Err(Copy::Network(Error::network(format!(
-                    "the server sends more than the {most} bytes {what}"
-                ))));
+                return Err(Error::network(format!("the server sends more than the {most} bytes {what}")).into());
             }
-            file.write_all(&piece).map_err(Copy::Io)?;
-            tell(done);
+            file.write_all(&piece).map_err(|error| unwritten(path, error))?;
+            tell(done, total);
             if self.hub.interrupted.is_some_and(|interrupted| interrupted()) {
-                return Err(Copy::Network(Error::network("the download was stopped; a later one goes on there")));
+                return Err(Error::network("the download was stopped; run the same command again").into());
             }
         }
         if let Some(total) = total.filter(|&total| total != done) {
             let message = format!("the file ended after {done} of {total} bytes; run the same command again to go on");
-            return Err(Copy::Network(Error::network(message)));
+            return Err(Fault::passing(Error::network(message)));
         }
         if total.is_none() {
-            tell_end(self.hub, name, done);
+            tell(done, Some(done));
         }
-        file.sync_all().map_err(Copy::Io)
+        file.sync_all().map_err(|error| unwritten(path, error).into())
     }
 }
 
-enum Copy {
-    Network(Error),
-    Io(std::io::Error),
-}
-
-fn tell_end(hub: &Hub, name: &str, done: u64) {
-    if let Some(progress) = &hub.progress {
-        progress.call(name, done, Some(done));
-    }
+fn unwritten(path: &Path, error: std::io::Error) -> Error {
+    Error::io("this file could not be written").at(path.display()).because(error)
 }
 
 /// The bytes of the whole file by all that was said of it.

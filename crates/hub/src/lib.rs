@@ -13,6 +13,7 @@
 mod choice;
 mod client;
 mod download;
+mod fault;
 mod fetch;
 mod hub;
 mod id;
