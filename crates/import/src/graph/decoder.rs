@@ -9,10 +9,9 @@ use unspool_core::{Error, Result};
 
 use super::contract::{Decoder, Extent};
 use super::embedding::{look_up_floats, look_up_nibbles};
-use super::heads::fill_up;
 use super::output;
 use super::projection::{Matrices, Products, Stored, WeightNote};
-use super::rope::rope_tables;
+use super::rope::{fill_up, rope_tables};
 use crate::onnx::proto::DataType;
 use crate::onnx::{Attribute, Dim, GraphBuilder};
 use crate::weights::{Form, Source, store_rows};

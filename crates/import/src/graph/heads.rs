@@ -40,12 +40,3 @@ impl Writer<'_, '_> {
         (self.decoder.head_dim / 2, self.decoder.cached_head_dim() / 2)
     }
 }
-
-/// `rows` of `width` numbers, each filled up with `value` to `filled` numbers.
-pub(super) fn fill_up(rows: Vec<f32>, width: usize, filled: usize, value: f32) -> Vec<f32> {
-    if width == filled {
-        return rows;
-    }
-    let rest = vec![value; filled - width];
-    rows.chunks(width.max(1)).flat_map(|row| row.iter().chain(&rest)).copied().collect()
-}

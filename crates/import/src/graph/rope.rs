@@ -21,6 +21,15 @@ pub fn rope_tables(rope: &Rope, head_dim: usize, positions: Range<usize>) -> (Ve
     (cos, sin)
 }
 
+/// `rows` of `width` numbers, each filled up with `value` to `filled` numbers.
+pub(super) fn fill_up(rows: Vec<f32>, width: usize, filled: usize, value: f32) -> Vec<f32> {
+    if width == filled {
+        return rows;
+    }
+    let rest = vec![value; filled - width];
+    rows.chunks(width.max(1)).flat_map(|row| row.iter().chain(&rest)).copied().collect()
+}
+
 fn frequencies(rope: &Rope, head_dim: usize) -> Vec<f32> {
     let base = f64::from(rope.theta as f32);
     let plain = (0..head_dim / 2).map(|pair| {

@@ -31,7 +31,7 @@ pub(super) fn environment() -> Environment<'static> {
     environment.add_filter("tojson", to_json);
     environment.add_filter("string", |value: &Value| python::str(value));
     environment.add_filter("trim", |value: &Value, characters: Option<&str>| {
-        python::str(value).map(|text| methods::trim(&text, characters))
+        python::str(value).map(|text| strings::trim(&text, characters))
     });
     environment.add_function("raise_exception", |message: &Value| -> Result<Value, Error> {
         Err(invalid(format!("{RAISED}{}", python::str(message)?)))

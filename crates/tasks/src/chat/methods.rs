@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::format;
 use super::python::invalid;
-use super::strings::{self, Side, is_space, padded};
+use super::strings::{self, Side, is_space, padded, split_lines};
 use super::values::{View, items};
 
 /// Called for every method the engine does not know: Python's string methods first, then those of
@@ -267,28 +267,6 @@ fn split<'t>(text: &'t str, separator: Option<&str>, limit: usize, from_right: b
         }
     }
     Ok(parts)
-}
-
-/// `str.splitlines`: every end of line that Python knows.
-pub(super) fn split_lines(text: &str, keep_ends: bool) -> Vec<&str> {
-    let is_end = |c: char| {
-        matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
-    };
-    let mut lines = Vec::new();
-    let mut rest = text;
-    while let Some((at, end)) = rest.char_indices().find(|&(_, c)| is_end(c)) {
-        let length = if rest[at..].starts_with("\r\n") { 2 } else { end.len_utf8() };
-        let (line, after) = rest.split_at(at + length);
-        lines.push(if keep_ends { line } else { &line[..at] });
-        rest = after;
-    }
-    lines.extend(Some(rest).filter(|rest| !rest.is_empty()));
-    lines
-}
-
-/// The filter `trim`: `str.strip` with or without characters.
-pub(super) fn trim(text: &str, characters: Option<&str>) -> String {
-    text.trim_matches(|c| characters.map_or_else(|| is_space(c), |characters| characters.contains(c))).to_owned()
 }
 
 #[cfg(test)]

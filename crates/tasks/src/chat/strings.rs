@@ -16,6 +16,28 @@ pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
 
+/// `str.splitlines`: every end of line that Python knows.
+pub(super) fn split_lines(text: &str, keep_ends: bool) -> Vec<&str> {
+    let is_end = |c: char| {
+        matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+    };
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while let Some((at, end)) = rest.char_indices().find(|&(_, c)| is_end(c)) {
+        let length = if rest[at..].starts_with("\r\n") { 2 } else { end.len_utf8() };
+        let (line, after) = rest.split_at(at + length);
+        lines.push(if keep_ends { line } else { &line[..at] });
+        rest = after;
+    }
+    lines.extend(Some(rest).filter(|rest| !rest.is_empty()));
+    lines
+}
+
+/// The filter `trim`: `str.strip` with or without characters.
+pub(super) fn trim(text: &str, characters: Option<&str>) -> String {
+    text.trim_matches(|c| characters.map_or_else(|| is_space(c), |characters| characters.contains(c))).to_owned()
+}
+
 /// Where padding goes.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
@@ -83,7 +105,7 @@ pub(super) fn wrap(text: &str, width: usize, cut_long: bool, line_end: &str) -> 
         return Err(invalid("the width of wordwrap must be above zero"));
     }
     let mut lines = Vec::new();
-    for line in super::methods::split_lines(text, false) {
+    for line in split_lines(text, false) {
         wrap_line(line, width, cut_long, &mut lines);
     }
     Ok(lines.join(line_end))
@@ -138,7 +160,7 @@ fn wrap_line(line: &str, width: usize, cut_long: bool, lines: &mut Vec<String>) 
 /// Jinja's `indent`.
 pub(super) fn indent(text: &str, indent: &str, first: bool, blank: bool) -> String {
     let text = format!("{text}\n");
-    let lines = super::methods::split_lines(&text, false);
+    let lines = split_lines(&text, false);
     let mut out = String::new();
     for (index, line) in lines.into_iter().enumerate() {
         out.push_str(if index > 0 { "\n" } else { "" });
